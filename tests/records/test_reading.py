@@ -205,14 +205,11 @@ def test_paths_in_a_file_are_never_opened(path: Path, tmp_path: Path) -> None:
 WHOLE = "".join(f"{encoding.line(one)}\n" for one in (environment(), outcome())).encode()
 
 
+edits = st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.binary(max_size=12))
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    edits=st.lists(
-        st.tuples(st.integers(0, len(WHOLE)), st.integers(0, 12), st.binary(max_size=12)),
-        min_size=1,
-        max_size=4,
-    )
-)
+@given(edits=st.lists(edits, min_size=1, max_size=4))
 def test_any_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]], tmp_path: Path) -> None:
     data = WHOLE
     for start, length, bytes_ in edits:
@@ -228,15 +225,11 @@ def test_any_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]], tmp_
         assert len(environments) + len(found) <= data.count(b"\n") + 1
 
 
+texts = st.text(max_size=5)
+finite = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
+    st.none() | st.booleans() | st.integers() | finite | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=5,
 )
 
@@ -276,12 +269,8 @@ def test_what_was_found_about_a_case_belongs_to_the_outcome_before_it(path: Path
     path.write_text("".join(f"{encoding.line(record)}\n" for record in records))
     contents = reading.Contents(path)
     assert contents.findings == [(profile, [second])]
-    assert [found.case.kernel for found in contents.outcomes] == [
-        "zeroth",
-        "first",
-        "second",
-        "third",
-    ]
+    kernels = [found.case.kernel for found in contents.outcomes]
+    assert kernels == ["zeroth", "first", "second", "third"]
     path.write_text(path.read_text().replace('"second"', "2"))
     assert reading.Contents(path).findings == [(profile, [])]
 
@@ -313,14 +302,12 @@ GRADED = json.loads((ROOT / "results" / "cpu-grade.jsonl").read_text().splitline
 def test_what_does_not_fit_together_is_refused(
     path: Path, whole: dict[str, Any], part: str, changes: Any, reason: str
 ) -> None:
-    lines = [encoding.line(environment()), encoding.line(outcome())]
-    path.write_text("\n".join([*lines, json.dumps(whole | {part: TIMELINE} if part == "timeline"
-                                                   else whole)]) + "\n")  # fmt: skip
+    fits = {part: TIMELINE} if part == "timeline" else {}
     notes: list[str] = []
-    read(path, notes)
-    assert notes == []
-    path.write_text("\n".join([*lines, json.dumps(whole | {part: changes})]) + "\n")
-    read(path, notes)
+    for change in (fits, {part: changes}):
+        assert notes == []
+        path.write_bytes(WHOLE + json.dumps(whole | change).encode() + b"\n")
+        read(path, notes)
     assert re.search(rf"x\.jsonl:3: not a record, ignored: .*{reason}", notes[0])
 
 
@@ -335,34 +322,20 @@ KERNEL = Kernel(
 def test_the_key_of_a_case_is_the_key_of_its_outcome() -> None:
     case = Case(KERNEL, Problem(17, 33, 65), {"TILE": 16}, None)
     assert CaseKey.from_case(CaseRecord.from_case(case, device())) == outcome_key(outcome())
-    assert CaseKey.from_case(CaseRecord.from_case(case, device(index=1)), 2) == outcome_key(
-        outcome(device_id="opencl:1", repetition=2)
-    )
-    two = {"A": 1, "B": 2}
-    assert outcome_key(outcome(params=two)) == outcome_key(
-        outcome(params=dict(reversed(two.items())))
-    )
+    second = CaseKey.from_case(CaseRecord.from_case(case, device(index=1)), 2)
+    assert second == outcome_key(outcome(device_id="opencl:1", repetition=2))
+    orders = ({"A": 1, "B": 2}, {"B": 2, "A": 1})
+    assert len({outcome_key(outcome(params=params)) for params in orders}) == 1
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kernel": "other"},
-        {"sha256": "1" * 64},
-        {"params": {"TILE": 8}},
-        {"params": {}},
-        {"problem": Problem(17, 33, 66)},
-        {"problem": Problem(17, 33, 65, "signed")},
-        {"problem": Problem(17, 33, 65, "uniform", 1)},
-        {"problem": Problem(17, 33, 65, alpha=2)},
-        {"problem": Problem(17, 33, 65, beta=2)},
-        {"problem": Problem(17, 33, 65, batch=2)},
-        {"backend": "cuda"},
-        {"device": "Another Processor"},
-        {"device_id": "opencl:1"},
-        {"repetition": 2},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"kernel": "other"}, {"sha256": "1" * 64}, {"params": {"TILE": 8}}, {"params": {}},
+    {"problem": Problem(17, 33, 66)}, {"problem": Problem(17, 33, 65, "signed")},
+    {"problem": Problem(17, 33, 65, "uniform", 1)}, {"problem": Problem(17, 33, 65, alpha=2)},
+    {"problem": Problem(17, 33, 65, beta=2)}, {"problem": Problem(17, 33, 65, batch=2)},
+    {"backend": "cuda"}, {"device": "Another Processor"}, {"device_id": "opencl:1"},
+    {"repetition": 2},
+])  # fmt: skip
 def test_another_case_is_measured_anew(change: dict[str, Any], path: Path) -> None:
     write(path, outcome())
     with RecordWriter(path, environment(), "resume") as writer:
@@ -372,12 +345,9 @@ def test_another_case_is_measured_anew(change: dict[str, Any], path: Path) -> No
 
 
 def test_only_a_failed_case_is_tried_anew() -> None:
-    records = [
-        outcome(kernel=status, status=status)
-        for status in ("measured", "wrong", "skipped", "failed")
-    ]
-    found = finished(records)
-    assert [one.status for one in found.values()] == ["measured", "wrong", "skipped"]
+    statuses = ["measured", "wrong", "skipped", "failed"]
+    found = finished([outcome(kernel=status, status=status) for status in statuses])
+    assert [one.status for one in found.values()] == statuses[:3]
     assert finished([outcome(interrupted=True)]) == {}
     assert finished([outcome(status="failed"), outcome()]) == {outcome_key(outcome()): outcome()}
 

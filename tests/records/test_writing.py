@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from support.disk import full_after
+from support.optional import present
 from support.paths import ROOT, TESTS
 from support.record_files import only, write
 from support.records import device, environment, outcome
@@ -32,6 +33,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "x.jsonl"
 
 
+def kernels(path: Path) -> list[str]:
+    """Whose outcomes a file has."""
+    return [one.case.kernel for one in read(path)[1]]
+
+
 def test_an_existing_file_is_kept_unless_told(path: Path) -> None:
     write(path, outcome())
     before = path.read_bytes()
@@ -40,10 +46,10 @@ def test_an_existing_file_is_kept_unless_told(path: Path) -> None:
     assert path.read_bytes() == before
     write(path, outcome(kernel="other"), mode="resume")
     assert path.read_bytes().startswith(before)
-    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "other"]
+    assert kernels(path) == ["tiled", "other"]
     path.chmod(0o640)
     write(path, outcome(kernel="third"), mode="force")
-    assert [one.case.kernel for one in read(path)[1]] == ["third"]
+    assert kernels(path) == ["third"]
     assert path.stat().st_mode & 0o777 == 0o640
     assert only(path.parent) == ["x.jsonl"]
 
@@ -54,9 +60,9 @@ def test_force_keeps_the_old_file_until_something_is_recorded(path: Path) -> Non
     with RecordWriter(path, environment(), "force") as writer:
         assert path.read_bytes() == before
         writer.write(outcome(kernel="new"))
-        assert [one.case.kernel for one in read(path)[1]] == ["new"]
+        assert kernels(path) == ["new"]
         writer.write(outcome(kernel="newer"))
-    assert [one.case.kernel for one in read(path)[1]] == ["new", "newer"]
+    assert kernels(path) == ["new", "newer"]
     path.write_bytes(before)
     write(path, mode="force")
     assert path.read_bytes() == before
@@ -122,10 +128,8 @@ def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     loop.symlink_to(loop)
     assert "is a folder" in refused(tmp_path)
     assert f"no folder {tmp_path / 'missing'}" in refused(tmp_path / "missing" / "x.jsonl")
-    assert "name another file" in refused(file / "x.jsonl")
-    assert "name another file" in refused(tmp_path / ("x" * 300))
-    assert "name another file" in refused(loop)
-    assert "name another file" in refused(Path("/proc/x.jsonl"))
+    for path in (file / "x.jsonl", tmp_path / ("x" * 300), loop, Path("/proc/x.jsonl")):
+        assert "name another file" in refused(path)
     assert only(tmp_path) == ["file", "loop"]
 
 
@@ -143,20 +147,25 @@ from matbench.records.writing import RecordWriter
 """
 
 
+def writing(path: Path, script: str) -> subprocess.Popen[bytes]:
+    """Another process that writes to this file; it has printed a line."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", IMPORTS + script, path, TESTS, ROOT], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert present(child.stdout).readline()
+    return child
+
+
 def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
-    script = IMPORTS + (
-        "with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:\n"
-        "    print(len(writer.outcomes), flush=True)\n"
-        "    for i in range(len(writer.outcomes), 10**6):\n"
-        "        writer.write(outcome(params={'I': i}, cold=timing(samples_ns=(1.5,) * 2000)))\n"
-    )
+    script = """
+with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:
+    print(len(writer.outcomes), flush=True)
+    for i in range(len(writer.outcomes), 10**6):
+        writer.write(outcome(params={'I': i}, cold=timing(samples_ns=(1.5,) * 2000)))
+"""
     for attempt in range(3):
-        child = subprocess.Popen(
-            [sys.executable, "-c", script, path, TESTS, ROOT], stdout=subprocess.PIPE
-        )
-        with child:
-            assert child.stdout is not None
-            child.stdout.readline()
+        with writing(path, script) as child:
             time.sleep(0.01 * (attempt + 1))
             child.send_signal(signal.SIGKILL)
         found = read(path)[1]
@@ -207,7 +216,7 @@ def test_ctrl_c_during_a_sync_loses_nothing(path: Path, monkeypatch: pytest.Monk
             patch.setattr(os, "fsync", interrupted)
             writer.write(outcome(kernel="second"))
         writer.write(outcome(kernel="third"))
-    assert [found.case.kernel for found in read(path)[1]] == ["first", "second", "third"]
+    assert kernels(path) == ["first", "second", "third"]
 
 
 def test_a_resumed_file_has_its_findings(tmp_path: Path) -> None:
@@ -235,7 +244,7 @@ def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
             writer.write(outcome(kernel="lost"))
         assert path.read_bytes() == before
         writer.write(outcome(kernel="after"))
-    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "after"]
+    assert kernels(path) == ["tiled", "after"]
 
 
 def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
@@ -245,7 +254,7 @@ def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
         with full_after(path.stat().st_size + 100), pytest.raises(MatbenchError):
             writer.write(outcome(kernel="lost"))
         writer.write(outcome(kernel="after"))
-    assert [one.case.kernel for one in read(path)[1]] == ["new", "after"]
+    assert kernels(path) == ["new", "after"]
 
 
 def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
@@ -263,20 +272,13 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
 
 
 def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path) -> None:
-    script = IMPORTS + (
-        "with RecordWriter(Path(sys.argv[1]), environment()) as writer:\n"
-        "    writer.write(outcome())\n"
-        "    print('held', flush=True)\n"
-        "    sys.stdin.read()\n"
-    )
-    child = subprocess.Popen(
-        [sys.executable, "-c", script, path, TESTS, ROOT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"held\n"
+    script = """
+with RecordWriter(Path(sys.argv[1]), environment()) as writer:
+    writer.write(outcome())
+    print('held', flush=True)
+    sys.stdin.read()
+"""
+    with writing(path, script) as child:
         before = path.read_bytes()
         for mode in ("new", "force", "resume"):
             assert "another run is writing to it" in refused(path, mode)
@@ -284,7 +286,7 @@ def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path)
         child.send_signal(signal.SIGKILL)
     assert only(path.parent) == [".x.jsonl.lock", "x.jsonl"]
     write(path, outcome(kernel="resumed"), mode="resume")
-    assert [one.case.kernel for one in read(path)[1]] == ["tiled", "resumed"]
+    assert kernels(path) == ["tiled", "resumed"]
     assert only(path.parent) == ["x.jsonl"]
 
 
@@ -315,7 +317,7 @@ def test_the_last_run_is_kept_if_possible(tmp_path: Path, monkeypatch: pytest.Mo
         assert isinstance(writer.error, UsageError)
         writer.write(outcome(kernel="dropped"))
         holder.write(outcome(kernel="three"))
-    assert [one.case.kernel for one in read(path)[1]] == ["two", "three"]
+    assert kernels(path) == ["two", "three"]
     assert only(path.parent) == ["last-run.jsonl"]
 
 

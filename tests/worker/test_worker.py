@@ -187,28 +187,24 @@ def test_what_the_compiler_refused_is_compiled_once(
 ) -> None:
     kernel = catalogue.load(write_kernel("no-compile", body=NO_COMPILE))
     problems = [Problem(n, n, n) for n in (8, 9, 10)]
+    first, *others = sweep.cases([kernel], problems, {}, device)
     with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
         worker = pool.worker(device)
-        reasons = {
-            worker.measure(case).reason for case in sweep.cases([kernel], problems[:1], {}, device)
-        }
+        reasons = {worker.measure(first).reason}
         called = mock.Mock(wraps=worker.process.call)
         monkeypatch.setattr(worker.process, "call", called)
-        for case in sweep.cases([kernel], problems[1:], {}, device):
-            reasons.add(worker.measure(case).reason)
+        reasons |= {worker.measure(case).reason for case in others}
         assert not called.called
         pool.forget()
-        assert worker.measure(case).reason in reasons
+        assert worker.measure(others[-1]).reason in reasons
         assert Session.build in [call.args[0] for call in called.call_args_list]
     [reason] = reasons
     assert "nothing_of_this_name" in str(reason)
 
 
 def test_a_killed_worker_costs_one_case(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    good, spins = (
-        case_of(write_kernel("good"), device),
-        case_of(write_kernel("spins", body=SPIN_BODY), device),
-    )
+    good = case_of(write_kernel("good"), device)
+    spins = case_of(write_kernel("spins", body=SPIN_BODY), device)
     with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as pool:
         worker = pool.worker(device)
         assert worker.measure(good).status == "measured"
@@ -240,12 +236,13 @@ def test_a_skip_starts_no_process(device: DeviceInfo, write_kernel: KernelWriter
     kernel = catalogue.load(write_kernel("good"))
     with WorkerPool(CHECK_ONLY, Deadlines()) as pool:
         worker = pool.worker(device)
-        skip = Skip("unavailable", "for a reason")
-        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
-        assert (outcome.status, outcome.skip, outcome.reason) == ("skipped", skip, None)
-        skip = Skip("mistake", "launch.grid is 0")
-        outcome = worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
-        assert (outcome.status, outcome.reason) == ("failed", "front matter: launch.grid is 0")
+        lacking, mistake = Skip("unavailable", "as said"), Skip("mistake", "launch.grid is 0")
+        skipped, failed = (
+            worker.measure(Case(kernel, Problem(1, 1, 1), {}, None, skip))
+            for skip in (lacking, mistake)
+        )
+        assert (skipped.status, skipped.skip, skipped.reason) == ("skipped", lacking, None)
+        assert (failed.status, failed.reason) == ("failed", "front matter: launch.grid is 0")
         assert worker.process._running is None
 
 
@@ -273,8 +270,7 @@ def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome,
     with WorkerPool(CHECK_ONLY, Deadlines(1, 2)) as pool:
         worker = pool.worker(device)
         worker.process = raises = Raises(error)  # type: ignore[assignment]
-        outcome = worker.measure(case)
-        return outcome, raises.killed
+        return worker.measure(case), raises.killed
 
 
 @pytest.mark.parametrize(
@@ -360,9 +356,8 @@ def test_load_is_read_at_opening(monkeypatch: pytest.MonkeyPatch, device: Device
             self.clock_agrees = lambda: True
 
     monkeypatch.setattr("matbench.backends.open_backend", Opened)
-    monkeypatch.setattr(
-        "matbench.bench.session.Session", lambda *given: mock.Mock(backend=given[0])
-    )
+    session = "matbench.bench.session.Session"
+    monkeypatch.setattr(session, lambda backend, *_: mock.Mock(backend=backend))
     monkeypatch.setattr(worker, "gc", mock.Mock())
     for name, value in {"_session": None, "_device": None, "_options": None}.items():
         monkeypatch.setattr(worker, name, value, raising=False)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import records
+from pytest_regressions.file_regression import FileRegressionFixture
+from support import records, tables
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
 
@@ -29,104 +30,41 @@ def reported(sample: BlockSample, on: DeviceInfo | None = None) -> Report:
     return blocks.recorded([(analysed(sample, on), [outcome])], [records.environment()], sample)
 
 
-def facts_of(sample: BlockSample, on: DeviceInfo | None = None) -> dict[str, list[str]]:
-    return {name: told for name, *told in blocks.facts(analysed(sample, on))}
-
-
-def test_counters_that_start_apart_are_said_to_mislead() -> None:
-    found = analysed(sampled(UNEVEN, bases={1: 5_000_000}, event_ns=212_000, empty_ns=12_000))
-    said = blocks.explanation(found)
-    for figure in ("5,300,000 ticks", "2,650 µs", "13.2 times", "5,000,000 ticks", "2,500 µs"):
-        assert figure in said
-    assert "is not the length of this launch" in said
-
-
-def test_one_counter_needs_no_other_clock() -> None:
-    sample = sampled([Block(7, 500, 1500)], event_ns=900.0, empty_ns=1000.0)
-    assert "one multiprocessor" in blocks.explanation(analysed(sample))
-    assert facts_of(sample)["latest end − earliest start"] == ["1.000 µs", "2,000 ticks"]
-
-
-def test_idle_multiprocessors_are_counted() -> None:
-    found = facts_of(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4))
-    assert found["blocks per multiprocessor"] == ["0 to 2, median 0.5", "2 of 4 ran none"]
-
-
-@pytest.mark.parametrize(
-    ("second_start", "tail"),
-    [
-        (200_000, "of the launch: blocks ran one at a time"),
-        (50_000, "of the launch: once fewer than 2 blocks ran together"),
-    ],
-)
-def test_the_tail_on_a_cpu(second_start: int, tail: str) -> None:
-    ran = [Block(0, 0, 100_000), Block(0, second_start, 300_000)]
-    assert facts_of(sampled(ran, told=False), gpu_or_cpu("cpu"))["tail"][1] == tail
-
-
-def test_unstamped_blocks_are_said_to_be_left_out() -> None:
-    sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
-    sample.stamps[3, 1] = 0
-    sample.stamps[4, 1] = sample.stamps[4, 0] - 1
-    found = facts_of(sample)["blocks without an end stamp"]
-    assert found == ["2", "excluded from the figures below"]
-
-
-def test_a_cpu_is_not_said_to_have_multiprocessors() -> None:
-    sample = sampled(UNEVEN, told=False, event_ns=200_000)
-    facts = facts_of(sample, gpu_or_cpu("cpu", 2))
-    assert facts["multiprocessor of a block"] == ["not known", "on this device"]
-    assert facts["imbalance"] == ["not known", "the blocks' multiprocessors are not known"]
-    assert facts["running together"][1] == "on 2 compute units"
-    assert "read one clock" in blocks.explanation(analysed(sample, gpu_or_cpu("cpu", 2)))
-    assert facts["latest end − earliest start"] == ["200.0 µs", "400,000 ticks, 1.000 × by events"]
-    assert "length by the global timer" not in facts
-
-
-def test_nothing_is_concluded_where_no_clock_is_shared() -> None:
-    sample = sampled(UNEVEN, told=False, bases={1: 5_000_000})
-    assert "is not known" in blocks.explanation(analysed(sample))
-    assert not {"waves", "tail", "running together"} & facts_of(sample).keys()
-
-
-@pytest.mark.parametrize(
-    ("cost", "marked"), [(0.05, False), (0.051, True), (-0.01, False), (float("nan"), True)]
-)
-def test_a_clock_that_costs_more_than_the_limit_is_marked(cost: float, marked: bool) -> None:
-    found = facts_of(sampled(UNEVEN)._replace(perturbation=cost))
-    figure, remark = found["cost of reading the clock"]
-    assert (figure, "≈" in remark) == (f"{cost:+.1%}", marked)
-
-
-def test_figures_for_people() -> None:
-    found = facts_of(sampled(UNEVEN, event_ns=212_000, empty_ns=12_000))
-    assert {name: figure for name, (figure, _) in found.items()} == {
-        "blocks": "3",
-        "duration, shortest": "100.0 µs",
-        "duration, quartiles": "100.0, 100.0, 125.0 µs",
-        "duration, longest": "150.0 µs",
-        "blocks per multiprocessor": "1 to 2, median 1.5",
-        "resident together": "1 at most",
-        "running together": "2 at most",
-        "waves": "1.500",
-        "tail": "25.0%",
-        "imbalance": "14%",
-        "latest end − earliest start": "200.0 µs",
-        "longest on one multiprocessor": "200.0 µs",
-        "length by the global timer": "200.0 µs",
-        "length by events": "200.0 µs",
-        "cost of reading the clock": "+1.0%",
+def pages() -> dict[str, Report]:
+    untold, cpu = sampled(UNEVEN, told=False, event_ns=200_000), gpu_or_cpu("cpu", 2)
+    unstamped = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)])
+    unstamped.stamps[3, 1] = 0
+    unstamped.stamps[4, 1] = unstamped.stamps[4, 0] - 1
+    in_turn, together = (
+        [Block(0, 0, 100_000), Block(0, start, 300_000)] for start in (200_000, 50_000)
+    )
+    costs = {"a clock that costs 5%": 0.05, "one that costs more": 0.051, "unknown": float("nan")}
+    return {
+        "figures for people": reported(sampled(UNEVEN, event_ns=212_000, empty_ns=12_000)),
+        "counters start apart": reported(
+            sampled(UNEVEN, bases={1: 5_000_000}, event_ns=212_000, empty_ns=12_000)
+        ),
+        "one counter": reported(sampled([Block(7, 500, 1500)], event_ns=900.0, empty_ns=1000.0)),
+        "idle multiprocessors": reported(sampled(UNEVEN), gpu_or_cpu(multiprocessors=4)),
+        "a CPU": reported(untold, cpu),
+        "a CPU, one block at a time": reported(sampled(in_turn, told=False), gpu_or_cpu("cpu")),
+        "a CPU, two together": reported(sampled(together, told=False), gpu_or_cpu("cpu")),
+        "blocks without stamps": reported(unstamped),
+        "no clock is shared": reported(sampled(UNEVEN, told=False, bases={1: 5_000_000})),
+        **{n: reported(sampled(UNEVEN)._replace(perturbation=cost)) for n, cost in costs.items()},
+        "the most blocks have the longest bar": reported(
+            sampled([Block(0, 0, 1000)] * 8 + [Block(1, 0, 2000)] * 4)
+        ),
     }
 
 
-def test_the_longest_bar_of_the_histogram_is_that_of_most_blocks() -> None:
-    ran = [Block(0, 0, 1000)] * 8 + [Block(1, 0, 2000)] * 4
-    *_, histogram = reported(sampled(ran)).sections
-    rows = [row.cells for row in histogram.rows]
-    assert [(cells[1], cells[2], len(cells[3])) for cells in rows if cells[1] != "0"] == [
-        ("8", "67%", 40),
-        ("4", "33%", 20),
-    ]
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    found = pages()
+    text = "".join(f"=== {name}\n\n{tables.shown(page)}\n\n" for name, page in found.items())
+    for fmt in ("plain", "github", "html", "csv"):
+        for name in ("figures for people", "a CPU"):
+            text += f"=== {name}: {fmt}\n\n{formats.text(found[name], fmt)}\n\n"
+    file_regression.check(text, encoding="utf-8")
 
 
 def test_a_histogram_without_blocks_has_no_bars() -> None:
@@ -164,8 +102,7 @@ def test_every_format_has_all_of_it(fmt: str) -> None:
 
 def test_a_sweep_keeps_the_imbalance_beside_the_median_block() -> None:
     shown = records.outcome(blocks=BlockTimes(median_ns=1e4, imbalance=0.123))
-    table = formats.text(outcomes.report([shown], []), "csv")
-    [row] = csv.DictReader(table.splitlines())
+    [row] = csv.DictReader(formats.text(outcomes.report([shown], []), "csv").splitlines())
     assert row["block_imbalance"] == "0.123"
     assert "imbalance" in formats.text(outcomes.report([shown], []), "plain")
     unknown = records.outcome(blocks=BlockTimes(median_ns=1e4))

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
-from support.tables import compared, line_of, outcome, printed
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.tables import compared, outcome, printed
 
 from matbench.features.watch import view as watch
 from matbench.features.watch.versions import SavedVersion
@@ -28,61 +29,34 @@ def version(number: int, wrong: str = "", record: ComparisonRecord | None = None
     return made
 
 
-def test_the_last_version_is_the_table_of_its_comparisons() -> None:
-    page = printed(watch.screen("mine.cu", [version(1), version(2)]))
-    assert page.startswith("mine.cu · version 2 · 12:00:02\n")
-    assert "candidate version 2 against baseline version 1" in page
-    assert "2.00 × faster" in line_of(page, "1000", "FASTER")
-    narrow = printed(watch.screen("mine.cu", [version(1), version(2)], 80), 80)
-    assert max(map(len, narrow.splitlines())) <= 80
-    assert line_of(narrow, "1000", "FASTER")
-
-
-def test_claims_of_a_version_stand_below() -> None:
-    record = compared(1.004, verdict="SAME", baseline_name="version 1")
+def claiming(record: ComparisonRecord) -> ComparisonRecord:
     case = msgspec.structs.replace(record.baseline.case, claims=Claims(precision="tf32"))
     side = msgspec.structs.replace(record.baseline, case=case)
-    found = version(2, record=msgspec.structs.replace(record, baseline=side))
-    page = printed(watch.screen("mine.cu", [found]))
-    assert "claims of version 1: inputs rounded to tf32" in page
+    return msgspec.structs.replace(record, baseline=side)
 
 
-def test_a_version_that_is_not_compared_yet_has_its_time() -> None:
-    first = version(1)
-    first.comparisons.clear()
-    page = printed(watch.screen("mine.cu", [first]))
-    assert line_of(page, "mine", "250.0 µs")
-    assert "against" not in page
+def pages() -> dict[str, list[SavedVersion]]:
+    alone, message = version(1), "\n".join(f"line {n}" for n in range(20))
+    alone.comparisons.clear()
+    same = compared(1.004, verdict="SAME", baseline_name="version 1")
+    return {
+        "the last version is the table of its comparisons": [version(1), version(2)],
+        "claims of a version stand below": [version(2, record=claiming(same))],
+        "not compared yet": [alone],
+        "could not be compared": [version(2, record=compared(None, baseline_name="version 1"))],
+        "wrong, with a long message": [version(1), version(2, message)],
+        "only some versions before": [version(n % 10) for n in range(12)],
+    }
 
 
-def test_a_version_on_one_line() -> None:
-    assert watch.line(version(2)) == (
-        "version 2, 12:00:02: right; 250.0 µs at 1000 (TILE=16); 2.00 × faster than version 1"
-    )
-    assert watch.line(version(1, "no such\nthing")) == (
-        "version 1, 12:00:01: not timed: no such thing"
-    )
-    assert watch.line(SavedVersion(3, "12:00:03")) == (
-        "version 3, 12:00:03: superseded before it was timed"
-    )
-
-
-def test_what_could_not_be_compared_says_why() -> None:
-    found = version(2, record=compared(None, baseline_name="version 1"))
-    assert "not compared with version 1: shared-row: skipped: needs K" in watch.line(found)
-    assert "needs K * 4" in printed(watch.screen("mine.cu", [found]))
-
-
-def test_a_wrong_version_shows_the_start_of_a_long_message() -> None:
-    message = "\n".join(f"line {n}" for n in range(20))
-    page = printed(watch.screen("mine.cu", [version(1), version(2, message)]))
-    assert "line 12\n" in page
-    assert "line 13" not in page
-    assert "… and 7 more lines" in page
-    assert "Not timed. Fix the file and save again." in page
-    assert line_of(page, "version 1, 12:00:01: right")
-
-
-def test_only_some_versions_before_are_shown() -> None:
-    page = printed(watch.screen("mine.cu", [version(n % 10) for n in range(12)]), 60)
-    assert page.count("right;") == 8
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    lines = []
+    for name, versions in pages().items():
+        for width in (100, 80):
+            screen = printed(watch.screen("mine.cu", versions, width), width)
+            assert max(map(len, screen.splitlines())) <= width
+            lines.append(f"=== {name}, {width} columns\n\n{screen}\n\n")
+        lines += [f"line: {watch.line(versions[-1])}\n\n"]
+    lines += [watch.line(version(1, "no such\nthing")), "\n"]
+    lines += [watch.line(SavedVersion(3, "12:00:03")), "\n"]
+    file_regression.check("".join(lines), encoding="utf-8")

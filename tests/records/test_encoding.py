@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from support import any_record
 from support.optional import present
 from support.record_files import write
-from support.records import environment, outcome, timing
+from support.records import environment, in_turns, outcome, timing
 
 from matbench.model import Conditions
 from matbench.records import encoding
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import Comparison
 from matbench.records.outcome import Accuracy, BlockTimes, Build, Outcome
 from matbench.records.reading import read
 
@@ -147,10 +147,7 @@ def test_an_infinite_share_of_the_bound_is_null_with_its_reason(path: Path) -> N
 def test_records_of_every_kind_are_finite() -> None:
     unsure = Comparison(math.nan, (1.0, math.inf), "UNDECIDED", 1, (3, 3), "too few")
     other = outcome(cold=timing(median_ns=math.inf))
-    record = ComparisonRecord(
-        baseline_name="a", candidate_name="b", baseline=FULL, candidate=other, comparison=unsure
-    )
-    (plain,) = parsed(encoding.array([record]))
+    (plain,) = parsed(encoding.array([in_turns(unsure, FULL, other)]))
     assert plain["comparison"]["interval"] is None
     assert plain["notes"] == [
         "not finite, so recorded as unknown: comparison.ratio (nan), comparison.interval (inf)"

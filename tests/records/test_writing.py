@@ -18,11 +18,10 @@ from support.disk import full_after
 from support.optional import present
 from support.paths import ROOT, TESTS
 from support.record_files import only, write
-from support.records import device, environment, outcome
+from support.records import device, environment, in_turns, outcome
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
-from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import SCHEMA, last_run_path, run_environment, state_folder
 from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
@@ -224,8 +223,7 @@ def test_a_resumed_file_has_its_findings(tmp_path: Path) -> None:
     own = tmp_path / "folder" / "file.jsonl"
     with pytest.raises(UsageError, match="no folder"), RecordWriter(own, environment(), "resume"):
         pass
-    found = ComparisonRecord(baseline_name="a", candidate_name="b", baseline=outcome(),
-                             candidate=outcome(), comparison=None)  # fmt: skip
+    found = in_turns(None)
     with RecordWriter(own, environment(), "resume", own=True) as writer:
         assert writer.findings == []
         writer.write(found)

@@ -14,7 +14,7 @@ from matbench.features.history.search import HistorySearch
 from matbench.model import Kernel, LaunchRules
 from matbench.records.comparison import ComparisonRecord
 from matbench.worker.comparing import Contender
-from support.records import outcome
+from support.records import in_turns, outcome
 
 KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
 MARGIN = 0.1
@@ -43,21 +43,14 @@ class Simulated:
         if {old.case, new.case} & self.doubtful:
             bad = outcome(status="wrong", reason="in turns")
             sides = [bad if s.case in self.doubtful else outcome() for s in (old, new)]
-            return ComparisonRecord(
-                baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
-                comparison=None,
-            )  # fmt: skip
+            return in_turns(None, *sides)
         plan = ComparisonPlan(threshold=MARGIN)
         late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
         old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
         old_ns *= self.times[int(old.case)]
         new_ns *= self.times[int(new.case)] * self.generator.normal(1, 0.01)
         decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
-        comparison = next(filter(None, decided))
-        return ComparisonRecord(
-            baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
-            comparison=comparison,
-        )  # fmt: skip
+        return in_turns(next(filter(None, decided)))
 
 
 def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], HistorySearch]:

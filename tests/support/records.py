@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from matbench.model import DeviceInfo, Problem
+from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, Timing
 
@@ -80,6 +81,13 @@ def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> O
     if fields["status"] == "measured" and not {"cold", "hot"} & fields.keys():
         fields["cold"] = timing() if ms is None else timing(ms)
     return Outcome(**fields)
+
+
+def in_turns(comparison: Comparison | None, *sides: Outcome, **names: Any) -> ComparisonRecord:
+    """A comparison of two cases, each `outcome()` by default, by the names of their kernels."""
+    baseline, candidate = sides or (outcome(), outcome())
+    named = {"baseline_name": baseline.case.kernel, "candidate_name": candidate.case.kernel} | names
+    return ComparisonRecord(baseline=baseline, candidate=candidate, comparison=comparison, **named)
 
 
 def repeated(found: Outcome, times: int = 5) -> list[Outcome]:

@@ -11,7 +11,7 @@ from support import records
 from matbench.features.gate import recorded
 from matbench.features.gate.runs import VARIATIONS
 from matbench.model import Conditions, DeviceInfo, Problem
-from matbench.records.comparison import Comparison, ComparisonRecord, Verdict
+from matbench.records.comparison import Comparison, Verdict
 from matbench.records.outcome import BlockTimes, Outcome, Timing
 
 DEVICE = DeviceInfo(
@@ -124,14 +124,8 @@ def test_a_changed_kernel_is_what_one_compares_and_said_once() -> None:
 def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
     ratio: float | None, verdict: Verdict | None, allowed: float | None, too_slow: bool
 ) -> None:
-    found = None
-    if verdict is not None:
-        found = Comparison(ratio, None, verdict, 1, (20, 20), "")
-    record = ComparisonRecord(
-        baseline_name="old", candidate_name="new", baseline=outcome(), candidate=outcome(),
-        comparison=found,
-    )  # fmt: skip
-    assert recorded.is_too_slow(record, allowed) == too_slow
+    found = verdict and Comparison(ratio, None, verdict, 1, (20, 20), "")
+    assert recorded.is_too_slow(records.in_turns(found), allowed) == too_slow
 
 
 # Runs of several processes

@@ -40,13 +40,9 @@ def compared(
         for f in (1.0, factor)
     )
     new = candidate or new
-    found = None
-    if new.samples_ns:
-        found = comparison(factor)
-    return ComparisonRecord(
-        baseline_name=names[0], candidate_name=names[1], baseline=baseline, candidate=new,
-        comparison=found,
-    )  # fmt: skip
+    found = comparison(factor) if new.samples_ns else None
+    old_name, new_name = names
+    return records.in_turns(found, baseline, new, baseline_name=old_name, candidate_name=new_name)
 
 
 def undecided(reason: str = "who knows", **case: Any) -> ComparisonRecord:
@@ -106,8 +102,7 @@ def test_changes_are_shown_and_the_rest_is_folded() -> None:
         "tiled against tiled at main: 1 SAME, 1 FASTER, 1 UNDECIDED, 1 SLOWER, 1 without a verdict",
         "driver differs: was 1, now 2",
     ]
-    shown = html.unescape(text)
-    open_, folded = shown.split("<details>")
+    open_, folded = html.unescape(text).split("<details>")
     for line in told:
         assert line in open_
     assert "<summary>1 SAME, 1 UNDECIDED</summary>" in folded

@@ -7,18 +7,10 @@ import math
 import numpy as np
 import pytest
 from support.optional import present
-from support.records import outcome
+from support.records import in_turns
 
 from matbench.analysis.statistics import compare_samples
 from matbench.features.history.commits import Ratio
-from matbench.records.comparison import Comparison, ComparisonRecord
-
-
-def record(comparison: Comparison | None) -> ComparisonRecord:
-    return ComparisonRecord(
-        baseline_name="", candidate_name="", baseline=outcome(), candidate=outcome(),
-        comparison=comparison,
-    )  # fmt: skip
 
 
 def test_widths_are_combined_by_their_squares() -> None:
@@ -35,7 +27,7 @@ def test_it_holds_as_often_as_its_parts() -> None:
 
     def measured(ratio: float) -> Ratio:
         a, b = generator.normal(1, 0.03, (2, 48))
-        return present(Ratio.of(record(compare_samples(a, b * ratio, paired=True))))
+        return present(Ratio.of(in_turns(compare_samples(a, b * ratio, paired=True))))
 
     quotients = [measured(1.56).over(measured(1.2)) for _ in range(400)]
     assert sum(q.low <= 1.3 <= q.high for q in quotients) >= 398
@@ -43,5 +35,5 @@ def test_it_holds_as_often_as_its_parts() -> None:
 
 
 def test_without_an_interval_there_is_none() -> None:
-    assert Ratio.of(record(None)) is None
-    assert Ratio.of(record(compare_samples([1.0], [2.0]))) is None
+    assert Ratio.of(in_turns(None)) is None
+    assert Ratio.of(in_turns(compare_samples([1.0], [2.0]))) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.histories import KERNEL, MARGIN, Simulated, searched
-from support.records import environment, timing
+from support.records import environment, in_turns, timing
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.bench.options import Options
@@ -66,8 +66,7 @@ def test_a_slowdown_within_the_margin_is_nobodys() -> None:
 @pytest.mark.parametrize("bisect", [False, True])
 def test_wrong_versions_are_passed_over(bisect: bool) -> None:
     """Those between two right ones may be to blame as well, and are named."""
-    times = [0, 1.0, 1.0, 0, 0, 1.5, 1.5, 1.5, 0]
-    bench = Simulated(times)
+    bench = Simulated([0, 1.0, 1.0, 0, 0, 1.5, 1.5, 1.5, 0])
     blamed, search = searched(bench, bisect=bisect)
     assert blamed == [5]
     assert ("2", "5") in bench.pairs
@@ -142,11 +141,7 @@ class Recorded:
     def compare(self, old: Case, new: Case, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
         sides = self.measure(old), self.measure(new)
         self.measured[-2:] = [f"{old.kernel.name} {new.kernel.name} {self.processes}"]
-        comparison = compare_samples([1.0] * 60, [1.0] * 60, MARGIN, paired=True)
-        return ComparisonRecord(
-            baseline_name="", candidate_name="", baseline=sides[0], candidate=sides[1],
-            comparison=comparison,
-        )  # fmt: skip
+        return in_turns(compare_samples([1.0] * 60, [1.0] * 60, MARGIN, paired=True), *sides)
 
 
 def step(name: str, code: str, refused: str = "") -> CommittedVersion:
@@ -182,8 +177,7 @@ def test_what_a_file_has_is_not_measured_again(device: DeviceInfo, tmp_path: Pat
     assert measured(path, device, a, b, bad) == ["bad"]
     assert '"failed"' not in path.read_text()
     assert measured(path, device, step("a", "1"), a, b, step("c", "4")) == ["c", "a a 1"]
-    changed = step("a", "5")
-    assert measured(path, device, changed, b) == ["a", "a b 1"]
+    assert measured(path, device, step("a", "5"), b) == ["a", "a b 1"]
     assert measured(tmp_path / "new.jsonl", device, a, b, step("a", "1")) == ["a", "b", "a b 1"]
     cold = tmp_path / "cold.jsonl"
     cold.write_text(path.read_text().replace('"cold":', '"other":').replace('"hot":', '"cold":'))

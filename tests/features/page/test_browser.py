@@ -21,7 +21,7 @@ from matbench.features.page import document
 from matbench.features.tune.record import SearchSpace, TuningRecord
 from matbench.model import Problem
 from matbench.records import reading
-from matbench.records.comparison import Comparison, ComparisonRecord
+from matbench.records.comparison import Comparison
 from matbench.records.outcome import Accuracy, BlockTimes, ErrorCells, Outcome, Sustained
 
 pytestmark = [needs_page, needs_browser]
@@ -86,13 +86,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
         HOSTILE, status="wrong", reason=HOSTILE, notes=(HOSTILE,), error_map=cells
     )
     sure = Comparison(0.5, (0.4, 0.6), "FASTER", 1, (10, 10), HOSTILE)
-    compared = [
-        ComparisonRecord(
-            baseline_name=a.case.kernel, candidate_name=b.case.kernel, baseline=a, candidate=b,
-            comparison=sure,
-        )
-        for a, b in ((timed[0], timed[2]), (timed[0], timed[4]), (timed[2], timed[4]))
-    ]  # fmt: skip
+    compared = [records.in_turns(sure, timed[i], timed[j]) for i, j in ((0, 2), (0, 4), (2, 4))]
     space = SearchSpace(combinations=2, drawn=2, candidates=2, refused=0)
     tuned = [
         TuningRecord(outcome=timed[i], round=i, is_best=not i, tried=2, space=space) for i in (0, 2)
@@ -237,10 +231,7 @@ def test_every_section_follows_the_chosen_view(window: Browser, tmp_path: Path) 
     green, blue = of("green", "a", "b", "c"), of("blue", "a", "b", "c", "d")
     wrong = tables.outcome("bad", None, cards["green"], status="wrong", reason="off by one")
     verdict = Comparison(0.5, (0.4, 0.6), "FASTER", 1, (10, 10), "")
-    compared = ComparisonRecord(
-        baseline_name="b-blue", candidate_name="a-blue", baseline=blue[1], candidate=blue[0],
-        comparison=verdict,
-    )  # fmt: skip
+    compared = records.in_turns(verdict, blue[1], blue[0])
     path = tmp_path / "views.html"
     environments = [
         tables.environment(argv=("run", device), devices=(card,)) for device, card in cards.items()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from markdown_it import MarkdownIt
+from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
 from support.records import timing
 
@@ -70,64 +71,41 @@ WRONG = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong"
 FAILED = records.outcome("tiled", status="failed", reason="took too long")
 
 
-@pytest.mark.parametrize(
-    ("found", "allowed", "verdict"),
-    [
-        ([compared(1.2)], 0.03, "1 case is slower by more than 3%"),
-        ([compared(1.2), compared(1.3)], 0.03, "2 cases are slower by more than 3%"),
-        ([compared(1.2)], 0.5, "No case is slower by more than 50%"),
-        ([compared(1.2)], None, "1 case is slower"),
-        ([compared()], None, "No case is slower"),
-        ([compared(0.5), undecided()], 0.03, "No case is slower by more than 3%; 1 undecided"),
-        ([undecided()], 0.03, "No case could be judged"),
-        ([undecided()], 0.05, "No case is slower by more than 5%"),
-        ([undecided()], None, "No case could be judged"),
-        ([compared(1.2), compared(candidate=WRONG)], 0.03, "1 case is wrong or failed"),
-        ([compared(candidate=FAILED)], None, "1 case is wrong or failed"),
-        ([], 0.03, "Nothing to compare"),
-    ],
-)
-def test_verdicts_first(found: list[ComparisonRecord], allowed: float | None, verdict: str) -> None:
-    text = summary(found, ABOUT, allowed)
-    assert text.startswith(f"### {verdict}\n\n")
-    assert text.endswith("\n")
-
-
-def test_changes_are_shown_and_the_rest_is_folded() -> None:
-    found = [
+def pages() -> dict[str, str]:
+    given: list[tuple[list[ComparisonRecord], float | None]] = [
+        ([compared(1.2)], 0.03), ([compared(1.2), compared(1.3)], 0.03), ([compared(1.2)], 0.5),
+        ([compared(1.2)], None), ([compared()], None), ([compared(0.5), undecided()], 0.03),
+        ([undecided()], 0.03), ([undecided()], 0.05), ([undecided()], None),
+        ([compared(1.2), compared(candidate=WRONG)], 0.03), ([compared(candidate=FAILED)], None),
+        ([], 0.03),
+    ]  # fmt: skip
+    found = {
+        f"{[outcome_of(record) for record in records]}, {allowed} allowed": summary(
+            records, ABOUT, allowed
+        )
+        for records, allowed in given
+    }
+    every = [
         compared(), compared(0.5), undecided("noisy"), compared(1.2), compared(candidate=WRONG),
     ]  # fmt: skip
-    text = summary(found, ABOUT, 0.03, ["driver differs: was 1, now 2"])
-    told = [
-        "tiled against tiled at main: 1 SAME, 1 FASTER, 1 UNDECIDED, 1 SLOWER, 1 without a verdict",
-        "driver differs: was 1, now 2",
-    ]
-    open_, folded = html.unescape(text).split("<details>")
-    for line in told:
-        assert line in open_
-    assert "<summary>1 SAME, 1 UNDECIDED</summary>" in folded
-    verdicts = [row[-1] for row in cells(text)]
-    assert verdicts == ["SLOWER", "FASTER", "no verdict: tiled: wrong: integers: 3 of 9 wrong",
-                        "SAME: the whole interval is within ±1%", "UNDECIDED: noisy"]  # fmt: skip
-    assert cells(open_) == cells(text)[:3]
-    assert {len(row) for row in cells(text)} == {8}
-    assert folded.count("</details>") == 1
-    assert folded.index("</details>") < folded.index("opencl · A Processor")
-    assert cells(text)[0][:6] == ["17x33x65", "tiled", "TILE=16", "100.0 µs", "120.0 µs",
-                                  "1.20 × slower"]  # fmt: skip
-
-
-def test_without_changes_there_is_no_table_before_the_fold() -> None:
-    open_, folded = summary([compared()], ABOUT, None).split("<details>")
-    assert "| --- |" not in open_
-    assert "| --- |" in folded
-
-
-def test_each_pair_is_counted_together_and_named_once() -> None:
     pairs = [compared(kernel=f"k{n}", names=(f"k{n} at main", f"k{n}")) for n in range(12)]
-    line = html.unescape(summary(pairs, ABOUT, None).splitlines()[2])
-    assert line.startswith("k0 against k0 at main; k1 against k1 at main; ")
-    assert line.endswith("k7 against k7 at main and 4 more: 12 SAME")
+    return found | {
+        "changes are shown, the rest is folded": summary(
+            every, ABOUT, 0.03, ["driver differs: was 1, now 2"]
+        ),
+        "each pair is named once": summary(pairs, ABOUT, None),
+    }
+
+
+def outcome_of(record: ComparisonRecord) -> str:
+    return record.verdict or record.candidate.status
+
+
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    found = pages()
+    assert {len(row) for text in found.values() for row in cells(text)} == {8}
+    text = "".join(f"=== {name}\n\n{shown}\n" for name, shown in found.items())
+    file_regression.check(text, encoding="utf-8")
 
 
 # Size

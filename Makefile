@@ -83,8 +83,8 @@ format: $(DEV) ## Fix format and style
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-golden: $(DEV) ## Rewrite tests/golden: accept what commands print now
-	@$(BIN)/python -m pytest tests/golden -n 0 --regen-all $(ARGS)
+golden: $(DEV) ## Rewrite the golden files: accept what commands print now
+	@$(BIN)/python -m pytest $$(grep -rl _regression tests --include='test_*.py') -n 0 -m "not gpu" --regen-all $(ARGS)
 
 types: $(DEV) ## Check types
 	@$(BIN)/mypy

@@ -136,7 +136,7 @@ def unmapped_result(A, B):
 def no_system_calls(A, B, C):
     """Only those that read, write and end."""
     libc.prctl(22, 1, 0, 0, 0)  # PR_SET_SECCOMP, SECCOMP_MODE_STRICT
-    np.matmul(A, B, out=C)
+    work(A, B, C)
 
 
 def traced_judge(A, B, C):

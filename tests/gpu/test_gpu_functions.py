@@ -103,5 +103,8 @@ def test_a_library_call_is_as_fast_as_the_baseline(judge: api.Judge, tmp_path: P
     file = tmp_path / "declared.py"
     file.write_text(DECLARED)
     compared = judge.compare("cublas-bf16", f"{file}::bfloat16", sizes="4096")
-    [ratio] = compared.ratios
-    assert ratio == pytest.approx(1, abs=0.02), compared.records
+    [record] = compared.records
+    # Where the device's clock swings, the interval is wide.
+    low, high = present(record.comparison).interval
+    assert low <= 1.02, record
+    assert high >= 0.98, record

@@ -13,8 +13,8 @@ import gc
 import mmap
 import os
 import pickle
-import select
 import signal
+import statistics
 import struct
 import time
 from collections.abc import Sequence
@@ -45,8 +45,10 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
 #: By machine: its number in <linux/audit.h>, and the numbers of setpgid and setsid.
 _CALLS = {"x86_64": (0xC000003E, 109, 112), "aarch64": (0xC00000B7, 154, 157)}
-#: Empty calls, of which the shortest is what a call takes besides the function.
-_EMPTY_CALLS = 21
+#: Empty calls, of which the median is what a call takes besides the function; before each, so many
+#: bytes are moved, and the process rests for so long, as before any call.
+_EMPTY_CALLS = 15
+_OTHER_BYTES, _PAUSE_S = 2 << 20, 0.0005
 _ANSWER_BYTES, _MOST_DESCRIPTORS = 1 << 16, 1 << 20
 #: Addresses for matrices, of which only those in use have memory.
 _SHARED_BYTES = 1 << 42
@@ -104,7 +106,6 @@ class Judged:
     """The process that runs a user's code, as its judge sees it."""
 
     def __init__(self) -> None:
-        opened = os.pidfd_open  # Linux has it
         flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         self._shared = mmap.mmap(-1, _SHARED_BYTES, flags)
         self._next = 0  # where the next matrix may be
@@ -118,24 +119,34 @@ class Judged:
             self._connection.close()
             _serve(its_own, judge)
         its_own.close()
-        with contextlib.ExitStack() as unwind:
-            unwind.callback(os.kill, self.pid, signal.SIGKILL)
-            self._end = opened(self.pid)
-            # Opened now, it stays readable, whatever a function does.
+        try:  # Opened now, it stays readable, whatever a function does.
             self._memory = os.open(f"/proc/{self.pid}/mem", os.O_RDONLY)
-            unwind.pop_all()
-        self._poll = select.poll()
-        for descriptor in (self._connection.fileno(), self._end):
-            self._poll.register(descriptor, select.POLLIN)
-        self._wait()  # until its group is there
-        self._connection.recv_bytes(_ANSWER_BYTES)
+        except OSError:
+            os.kill(self.pid, signal.SIGKILL)
+            raise
+        self._wait()
+        self._read(type(None))
         self._rest()
         # What it starts stays a descendant, and it may not read or trace this process.
         libc = ctypes.CDLL(None)
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         libc.prctl(_PR_SET_DUMPABLE, 0)
         #: What a call takes besides the function, in ns, measured before any code of it ran.
-        self.empty_ns = min(self._asked(b"", int)[1] for _ in range(_EMPTY_CALLS))
+        self.empty_ns = 0.0
+
+    def measure_empty_calls(self, backend: Backend) -> None:
+        """As in a measurement, each comes after work of the device: the caches have other data."""
+        import numpy as np
+
+        words, taken_ns = np.zeros(_OTHER_BYTES, np.uint8), []
+        buffer = backend.allocate(words.nbytes)
+        for _ in range(_EMPTY_CALLS):
+            backend.write(buffer, words)
+            backend.read(buffer, words)
+            time.sleep(_PAUSE_S)
+            taken_ns.append(self._asked(b"", int)[1])
+        backend.release(buffer)
+        self.empty_ns = float(statistics.median(taken_ns))
 
     def allocate(self, nbytes: int) -> memoryview:
         """Memory of both processes, until `release`; no place is used twice."""
@@ -174,34 +185,37 @@ class Judged:
     def call(self) -> tuple[int, float]:
         """Make the call that is prepared: the address of what it returned, and its time in ns."""
         address, taken_ns = self._asked(b"", int)
-        return address, max(taken_ns - self.empty_ns, _LEAST_SHARE * taken_ns)
+        return address, float(max(taken_ns - self.empty_ns, _LEAST_SHARE * taken_ns))
 
     def _asked(self, question: bytes, kind: Any) -> tuple[Any, int]:
         """The answer, and the time until all was at rest again."""
         self._require_rest()
+        self._connection.send_bytes(question)
         created, began_ns = self._processes_created(), time.perf_counter_ns()
         os.killpg(self.pid, signal.SIGCONT)
-        self._connection.send_bytes(question)
         self._wait()
         taken_ns = time.perf_counter_ns() - began_ns
         if not self._is_alone or self._processes_created() != created:
+            os.killpg(self.pid, signal.SIGSTOP)
             self._rest()
         if not self._is_alone:
             taken_ns = time.perf_counter_ns() - began_ns
+        return self._read(kind), taken_ns
+
+    def _read(self, kind: Any) -> Any:
         try:
-            answer = answers.decoded(self._connection.recv_bytes(_ANSWER_BYTES), kind)
+            is_there = self._connection.poll()
+            data = self._connection.recv_bytes(_ANSWER_BYTES) if is_there else b""
+            answer = answers.decoded(data, kind)
         except (OSError, EOFError, ValueError):
             raise CaseError("the process of the function sent no answer", fatal=True) from None
         if isinstance(answer, Exception):
             raise answer
-        return answer, taken_ns
+        return answer
 
     def _wait(self) -> None:
-        """Wait for an answer, and until it has stopped. If it ends, so does this process, as it
-        did: the main process says how, and starts both again."""
-        self._poll.poll()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGSTOP)
+        """Wait until it has stopped, as it does after each answer. If it ends, so does this
+        process, as it did: the main process says how, and starts both again."""
         seen = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED)
         assert seen is not None
         self._end_with(seen)
@@ -275,6 +289,8 @@ class IsolatedFunction(Function):
         backend: Backend,
     ) -> None:
         self.judged, self.kernel, self.backend = judged, kernel, backend
+        if not judged.empty_ns:
+            judged.measure_empty_calls(backend)
         self.built = judged.ask(_Built, "build", kernel, params, variant)
         self.resources = Resources(library=readable(self.built.version))
         self.replaced = lambda: None
@@ -408,13 +424,14 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         _forgo_tracing()
         _stay_in_group()
         gc.disable()  # no pause while a function is timed
-        connection.send_bytes(b"ready")
+        connection.send_bytes(answers.encoded(lambda: None, ""))
         functions = _Functions()
+        flush = ctypes.CDLL(None).fflush  # the buffers of C libraries
         while True:
+            os.kill(os.getpid(), signal.SIGSTOP)  # with all threads; the judge continues it
             answer = partial(functions.answer, connection.recv_bytes())
             said = answers.encoded(answer, "the process of the function")
-            with contextlib.suppress(OSError, AttributeError):
-                ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
+            flush(None)
             connection.send_bytes(said)
     except (EOFError, OSError):
         code = 0

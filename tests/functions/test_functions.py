@@ -25,7 +25,7 @@ from support.paths import FUNCTIONS
 import matbench as api
 from matbench import backends
 from matbench.backends import Backend
-from matbench.backends.functions import calls
+from matbench.backends.functions import calls, isolated
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.backends.functions.loading import Originals
 from matbench.backends.protocol import Address, Array
@@ -230,6 +230,13 @@ def test_no_inputs_between_trusted_calls(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("matbench.worker.worker._begin", begin_without_isolation)
     outcome = measured(catalogue.load(file), "64", max_time_s=0.05)
     assert (outcome.status, outcome.reason, outcome.notes) == ("measured", None, (TRUSTED,))
+
+
+@pytest.mark.parametrize(("empty_ns", "left_ns"), [(60_000.0, 40_000), (95_000.0, 10_000)])
+def test_the_time_of_an_empty_call_is_subtracted(empty_ns: float, left_ns: float) -> None:
+    """But a tenth is left: this hand-over may have been shorter."""
+    judged: Any = SimpleNamespace(_asked=lambda *_: (7, 100_000), empty_ns=empty_ns)
+    assert isolated.Judged.call(judged) == (7, left_ns)
 
 
 @pytest.mark.parametrize("trick", ["audit_hook", "patched_open"])

@@ -236,6 +236,13 @@ def only_whole_numbers(A, B, C):
     np.matmul(A, B, out=C)
 
 
+def wrong_whole_numbers(A, B, C):
+    """It is right unless the inputs cannot be earlier ones in another order."""
+    np.matmul(A, B, out=C)
+    if (np.round(A) == A).all() and abs(A).max() <= 8:
+        C[3, 5] += 1
+
+
 def leftovers(A, B):
     """Memory of the last result, which may still have it."""
     last = ready.get(A.shape)

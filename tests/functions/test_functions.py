@@ -112,7 +112,8 @@ def test_a_thread_stands_still_in_the_others_turn(matbench: Matbench, tmp_path: 
     told = matbench("compare", *sides, *where).output
     times_ns = [int(line) for line in beats.read_text().split()]
     spans_ns = [tuple(map(int, line.split())) for line in calls.read_text().splitlines()]
-    assert times_ns[0] < spans_ns[-1][0] < times_ns[-1]
+    assert times_ns[0] < spans_ns[-1][0]
+    assert spans_ns[0][0] < times_ns[-1]
     assert not [at for at in times_ns if any(began < at < ended for began, ended in spans_ns)]
     assert "× slower" in told
     for name in ("leaves", "other"):
@@ -241,11 +242,11 @@ def test_the_time_of_an_empty_call_is_subtracted(empty_ns: float, left_ns: float
 
 @pytest.mark.parametrize("trick", ["audit_hook", "patched_open"])
 def test_without_isolation_tricks_gain(trick: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a process of their own they take 20 ms, or are wrong: see `tests/kernels/functions`."""
+    """In a process of their own they take 5 ms, or are wrong: see `tests/kernels/functions`."""
     monkeypatch.setattr("matbench.worker.worker._begin", begin_without_isolation)
     outcome = measured(catalogue.load(Path(f"{FUNCTIONS}/tricks.py::{trick}")), "64")
     assert outcome.status == "measured"
-    assert present(outcome.median_ns) < 10e6
+    assert present(outcome.median_ns) < 4e6
 
 
 class Memory:

@@ -1,4 +1,4 @@
-"""Functions of NumPy that try to put off their work, of at least 20 ms, until nobody looks at the
+"""Functions of NumPy that try to put off their work, of at least 5 ms, until nobody looks at the
 clock, or to do it before; each by a trick that works in a process that times and checks itself.
 """
 
@@ -25,7 +25,7 @@ ready = {}  # what is kept for later calls
 
 
 def work(A, B, C):
-    time.sleep(0.02)
+    time.sleep(0.005)
     np.matmul(A, B, out=C)
 
 
@@ -232,7 +232,7 @@ def ahead(A, B, C):
 def only_whole_numbers(A, B, C):
     """It works only if the inputs cannot be earlier ones in another order."""
     if (np.round(A) == A).all():
-        time.sleep(0.5)
+        time.sleep(0.1)
     np.matmul(A, B, out=C)
 
 
@@ -260,7 +260,7 @@ def slow_clock(A, B, C):
     if "clock" not in ready:
         ready["clock"] = time.perf_counter_ns = time.monotonic_ns = lambda: clock_ns() // 2
         time.perf_counter = time.monotonic = lambda: clock_ns() / 2e9
-    until = clock_ns() + 20_000_000
+    until = clock_ns() + 5_000_000
     while clock_ns() < until:
         pass
     np.matmul(A, B, out=C)

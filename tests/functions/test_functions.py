@@ -661,8 +661,10 @@ def test_what_a_function_starts_stops_with_it_and_ends_with_the_run(tmp_path: Pa
     count = f"for _ in range(3000): open({str(counted)!r}, 'a').write('x'); time.sleep(0.01)"
     file = tmp_path / "f.py"
     file.write_text(
-        "import subprocess, sys, numpy\n\n"
-        f"subprocess.Popen([sys.executable, '-c', \"import time\\n{count}\"])\n\n"
+        "import subprocess, sys, time, numpy\n\n"
+        f"counted = open({str(counted)!r}, 'a')\nbefore = counted.seek(0, 2)\n"
+        f"subprocess.Popen([sys.executable, '-c', \"import time\\n{count}\"])\n"
+        "while counted.seek(0, 2) == before: time.sleep(0.01)\n\n"
         "def f(A, B): return A @ B\n"
     )
 

@@ -646,7 +646,7 @@ def test_a_functions_process_stops_between_its_tasks(judge: api.Judge, tmp_path:
         "def count():\n    while True:\n"
         f"        open({str(counted)!r}, 'a').write('x')\n        time.sleep(0.01)\n\n"
         "threading.Thread(target=count, daemon=True).start()\n\n"
-        "def f(A, B): return A @ B\n"
+        "def f(A, B):\n    time.sleep(0.002)\n    return A @ B\n"
     )
     assert judge.run(file).status == "measured"
     before = counted.stat().st_size

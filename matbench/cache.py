@@ -28,6 +28,8 @@ DEFAULT_LIMIT_BYTES = 2 * 1024**3
 _DIGEST_BYTES = hashlib.sha256().digest_size
 #: What matbench and PyCUDA write; other files of the folder are somebody else's.
 _ENTRY = re.compile(r"[0-9a-f]{32,64}\.(bin|cubin)|tmp\w+\.part|pycuda-\d+\.lock")
+#: How often the folder is listed while its limit is written once.
+_LISTINGS = 256
 #: Larger data is divided for its digest.
 _PART_BYTES = 8 * 1024**2
 #: Whether this process has run a user's function, which may have changed what computes entries.
@@ -84,7 +86,6 @@ class Cache:
     def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self.folder = folder or default_folder()
         self.limit_bytes = limit_bytes
-        self._free_bytes = 0  # may be written before the folder's size is determined again
 
     def _path(self, key: str) -> Path:
         return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
@@ -137,14 +138,16 @@ class Cache:
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:
             return
-        self._make_room(size)
-        part = None
+        target, part = self._path(key), None
+        # Listing takes long, and many processes write: an entry in so many bytes, chosen by its
+        # name, makes room.
+        if int(target.name[:8], 16) * self.limit_bytes < size * 2**32 * _LISTINGS:
+            self._make_room(size)
         try:
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
                 part = Path(file.name)
                 file.write(_checksum(key, value))
                 file.write(value)
-            target = self._path(key)
             with suppress(OSError):
                 target.rmdir()  # an empty folder is the only thing that is not replaced
             part.replace(target)
@@ -186,19 +189,15 @@ class Cache:
         return sorted(found)
 
     def _make_room(self, size: int) -> None:
-        """Remove the least recently used entries; other processes write too, so check often."""
-        self._free_bytes -= size
-        if self._free_bytes >= 0:
-            return
+        """Remove the least recently used entries until a 16th is free for what others write."""
         entries = self._entries()
         total = sum(entry[1] for entry in entries) + size
         for _, entry_size, path in entries:
-            if total <= self.limit_bytes:
+            if total <= self.limit_bytes * 15 // 16:
                 break
             with suppress(OSError):
                 path.unlink()
             total -= entry_size
-        self._free_bytes = (self.limit_bytes - total) // 16
 
     def size_bytes(self) -> int:
         return sum(size for _, size, _ in self._entries())

@@ -199,6 +199,16 @@ def test_it_never_holds_more_than_its_limit(tmp_path: Path) -> None:
     assert Cache(tmp_path / "cache").limit_bytes == DEFAULT_LIMIT_BYTES
 
 
+def test_small_entries_fill_it_no_more(tmp_path: Path) -> None:
+    held = []
+    for number in range(600):  # each by an object of its own, as other processes do
+        cache = Cache(tmp_path / "cache", limit_bytes=50_000)
+        cache.put(str(number), bytes(100))
+        held += [cache.size_bytes()] if number % 20 == 19 else []
+    assert 45_000 < max(held) <= 50_000
+    assert kept(cache, "599") == bytes(100)
+
+
 def test_clearing_frees_everything(cache: Cache) -> None:
     cache.put("a", bytes(100))
     cache.put("b", bytes(100))

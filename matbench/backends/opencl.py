@@ -396,7 +396,8 @@ class OpenCLBackend:
             options += ["-DMATBENCH_REORDERED", "-cl-opt-disable"]
         if not keep:
             options += [f'-I "{folder}"' for folder in includes.folders(kernel)]
-        program, log = self._compiled(unit.text, [*options, *_WARNED], keep=keep)
+        options += _WARNED
+        program, log = self._compiled(unit.text, options, keep=keep, path=kernel.path)
         scalars = ["" if p.pointer else signature.SCALARS[p.type] for p in kernel.parameters]
         built = _Program(self, program, unit, [*scalars, ""] if clock else scalars)
         built.warnings = warnings_of(log, kernel)
@@ -407,11 +408,14 @@ class OpenCLBackend:
             raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
         return built
 
-    def _compiled(self, unit: str, options: list[str], *, keep: bool = True) -> tuple[Any, str]:
+    def _compiled(
+        self, unit: str, options: list[str], *, keep: bool = True, path: str = ""
+    ) -> tuple[Any, str]:
         """A program built as OpenCL C or, if that fails and the runtime knows it, as C++, and the
         compiler's log.
 
-        `keep` allows taking it from the cache and storing it there.
+        `keep` allows taking it from the cache and storing it there. A unit has only the name of its
+        file, so that it is built once wherever the file is; an error says its `path`.
         """
         cl = pyopencl()
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
@@ -430,7 +434,9 @@ class OpenCLBackend:
                     program = cl.Program(self.context, unit).build(given, cache_dir=False)
             except cl.Error as error:
                 if failed is None or error.code != cl.status_code.INVALID_BUILD_OPTIONS:
-                    failed = BuildError(_compiler_message(str(error)))
+                    said, name = _compiler_message(str(error)), Path(path).name
+                    is_there = said.startswith(f"{name}:")
+                    failed = BuildError(path + said.removeprefix(name) if is_there else said)
                 continue
             log = program.get_build_info(self.device, cl.program_build_info.LOG)
             if keep:

@@ -85,7 +85,7 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     )
     own_headers = tuple(header.name for header in kernel.includes)
     code = device_part(source, function.name, bound, own_headers)
-    text, dynamic = _unit(code, kernel.path, entry.last_name)
+    text, dynamic = _unit(code, Path(kernel.path).name, entry.last_name)
     macros = entries.macros(kernel, params)
     if clock is None:
         return Unit(text, entry.last_name, dynamic, macros)

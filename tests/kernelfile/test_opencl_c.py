@@ -6,7 +6,8 @@ import re
 
 import msgspec
 import pytest
-from support.sources import PATH, kernel, lines_of_the_kernel
+from support.sources import PATH, kernel
+from support.sources import lines_of_the_kernel as lines_of
 
 from matbench.kernelfile import catalogue, opencl_c
 from matbench.kernelfile.syntax import without_comments
@@ -19,6 +20,14 @@ FILES = [
     for kernel in catalogue.builtin()
     if not kernel.library and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
 ]
+
+
+def lines_of_the_kernel(unit: str) -> list[str]:
+    return lines_of(unit, "mine.cu")
+
+
+def test_a_file_is_built_once_wherever_it_is() -> None:
+    assert opencl_c.unit(kernel(path="mine.cu"), {}) == opencl_c.unit(kernel(path=PATH), {})
 
 
 @pytest.mark.parametrize("builtin", FILES, ids=lambda kernel: kernel.name)

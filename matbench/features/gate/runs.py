@@ -39,7 +39,7 @@ VARIATIONS: dict[Literal["gpu", "cpu"], Variation] = {
 
 def compare_runs(
     baseline_ns: Sequence[Samples], candidate_ns: Sequence[Samples], variation: Variation,
-    threshold: float = 0.01, confidence: float = 0.99,
+    threshold: float, confidence: float,
 ) -> Comparison:  # fmt: skip
     """Compare samples that were taken at different times, by one or more processes on each side.
 

@@ -142,6 +142,25 @@ def test_the_text_tells_how_it_is_launched(
     assert geometries[0].grid == grid
 
 
+@pytest.mark.parametrize(
+    ("extents", "sizes"),
+    [
+        ({"A": (None, 32), "B": (None, 48), "C": (None, 48)}, (48, 48, 32)),  # C's rows as columns
+        ({"B": (32, 48)}, (48, 48, 32)),
+        ({"A": (None, 32)}, (32, 32, 32)),
+        ({"A": (16, 32)}, (16, 16, 32)),
+        ({"C": (16, 48)}, (16, 48, 48)),
+    ],
+)
+def test_sizes_in_the_text_are_those_of_arrays(
+    extents: dict[str, tuple[int | None, int]], sizes: tuple[int, int, int]
+) -> None:
+    [function] = signature.functions(kernel("float *A, float *B, float *C"))
+    known = hints.Hints(extents={name: [n for n in two if n] for name, two in extents.items()})
+    guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C"))
+    assert arguments.fixed_sizes(function, known, guess) == [sizes]
+
+
 def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:
     far = Guess((), {}, (256,), (16, "ceil_div(M, 64)", "ceil_div(N, 2048)"), given={})
     assert launches.whole(far, hints.Hints(), least=64) == 128

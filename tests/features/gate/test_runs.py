@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,10 @@ def test_the_rank_is_that_of_the_exact_mann_whitney_test(m: int, n: int, confide
 # Simulated runs: each process has its own offset
 
 
+def compared(old: Any, new: Any, variation: Variation, threshold: float = 0.01) -> Comparison:
+    return compare_runs(old, new, variation, threshold, confidence=0.99)
+
+
 def simulated(
     seed: int, pairs: int, *, slower: float = 0.0, processes: int = 5, offset: float = 0.02
 ) -> list[Comparison]:
@@ -63,7 +68,7 @@ def simulated(
         noise = random.gamma(2.0, 0.005, (processes, 30))
         return list(1e5 * factor * np.exp(offsets[:, None] + noise))
 
-    return [compare_runs(side(1.0), side(1.0 + slower), NONE) for _ in range(pairs)]
+    return [compared(side(1.0), side(1.0 + slower), NONE) for _ in range(pairs)]
 
 
 @pytest.mark.parametrize("processes", [5, 8])
@@ -82,8 +87,8 @@ def test_one_process_on_each_side_is_often_wrong_without_an_allowance() -> None:
     assert sum(one.verdict in ("SLOWER", "FASTER") for one in found) > 50
     random = np.random.default_rng(2)
     one, other = (1e5 * np.exp(shift + random.gamma(2.0, 0.005, 30)) for shift in (0.0, 0.06))
-    assert compare_runs([one], [other], NONE).verdict == "SLOWER"
-    assert compare_runs([one], [other], VARIATIONS["cpu"]).verdict == "UNDECIDED"
+    assert compared([one], [other], NONE).verdict == "SLOWER"
+    assert compared([one], [other], VARIATIONS["cpu"]).verdict == "UNDECIDED"
 
 
 def test_a_difference_larger_than_the_noise_is_found() -> None:
@@ -101,7 +106,7 @@ def test_from_five_processes_on_medians_alone_count() -> None:
     """The samples of one process may differ from each other by any amount."""
     five = [run(100.0 + i, spread=0.5) for i in range(ENOUGH)]
     slower = [run(120.0 + i, spread=0.5) for i in range(ENOUGH)]
-    found = compare_runs(five, slower, Variation(0.25, 0.01))
+    found = compared(five, slower, Variation(0.25, 0.01))
     assert found.processes == (5, 5)
     assert found.samples == (100, 100)
     assert found.allowance == 0.01
@@ -113,14 +118,14 @@ def test_from_five_processes_on_medians_alone_count() -> None:
 @pytest.mark.parametrize("counts", [(1, 1), (4, 5), (5, 4), (4, 40)])
 def test_fewer_processes_on_a_side_are_not_enough(counts: tuple[int, int]) -> None:
     old, new = ([run(100.0, spread=1e-4) for _ in range(count)] for count in counts)
-    found = compare_runs(old, new, Variation(0.25, 0.01))
+    found = compared(old, new, Variation(0.25, 0.01))
     assert found.allowance == 0.25
     assert found.interval == pytest.approx((1 / 1.25, 1.25), rel=1e-3)
     assert found.verdict == "UNDECIDED"
 
 
 def test_too_few_samples_have_no_interval() -> None:
-    few = compare_runs([[1.0, 2.0]], [[1.0, 2.0]], NONE)
+    few = compared([[1.0, 2.0]], [[1.0, 2.0]], NONE)
     assert few.verdict == "UNDECIDED"
     assert few.interval is None
     assert few.processes == (1, 1)
@@ -139,7 +144,7 @@ variations = st.builds(Variation, st.floats(0, 1), st.floats(0, 1))
 @given(sides, sides, variations, st.floats(0, 0.5))
 def test_swapped_sides(one: Runs, other: Runs, variation: Variation, threshold: float) -> None:
     forth, back = (
-        compare_runs(*pair, variation, threshold) for pair in ((one, other), (other, one))
+        compared(*pair, variation, threshold) for pair in ((one, other), (other, one))
     )
     assert forth.processes == (back.processes or ())[::-1]
     assert forth.ratio is not None

@@ -60,11 +60,17 @@ def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_firs
     assert found.visits[0xC0] == 1  # all lanes together
 
 
-@pytest.mark.parametrize(("end", "passes"), [(30_000, 10_000), (30_001, None), (-30 % 2**32, None)])
-def test_a_counter_may_jump_over_its_last_number(end: int, passes: int | None) -> None:
+@pytest.mark.parametrize(
+    ("end", "passes", "most"),
+    [
+        (30_000, 10_000, 40_000), (30_001, None, 40_000), (-30 % 2**32, None, 40_000),
+        (12, 4, 13), (12, None, 9),
+    ],
+)  # fmt: skip
+def test_a_counter_may_jump_over_its_last_number(end: int, passes: int | None, most: int) -> None:
     found = walked(
         "MOV R1, RZ", "VIADD R1, R1, 0x3", f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT", "@P0 BRA 0x10",
-        "EXIT", most=40_000,
+        "EXIT", most=most,
     )  # fmt: skip
     if passes is None:
         assert found.stopped == NotDerived("passes", address=0x10)

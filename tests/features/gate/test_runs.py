@@ -143,9 +143,7 @@ variations = st.builds(Variation, st.floats(0, 1), st.floats(0, 1))
 
 @given(sides, sides, variations, st.floats(0, 0.5))
 def test_swapped_sides(one: Runs, other: Runs, variation: Variation, threshold: float) -> None:
-    forth, back = (
-        compared(*pair, variation, threshold) for pair in ((one, other), (other, one))
-    )
+    forth, back = (compared(*pair, variation, threshold) for pair in ((one, other), (other, one)))
     assert forth.processes == (back.processes or ())[::-1]
     assert forth.ratio is not None
     assert back.ratio is not None

@@ -637,6 +637,24 @@ def test_a_function_for_a_gpu_is_skipped_on_a_cpu(module: str, judged: Judged) -
     assert "cuda" in present(verdict.reason).lower()
 
 
+def test_a_functions_process_has_few_rights(judged: Judged) -> None:
+    """Root's, too: it traces no other process, and what it starts cannot leave its group."""
+    verdict = judged(
+        "import os, numpy\n\n"
+        "def f(A, B):\n"
+        "    lines = [line.split() for line in open('/proc/self/status')]\n"
+        "    status = {name: values[0] for name, *values in lines if values}\n"
+        "    for rights in ('CapEff:', 'CapPrm:', 'CapInh:', 'CapBnd:'):\n"
+        "        assert not int(status[rights], 16) >> 19 & 1, rights\n"
+        "    assert (status['NoNewPrivs:'], status['Seccomp:']) == ('1', '2'), status\n"
+        "    os.setsid(), os.setpgid(0, 0)\n"
+        "    assert os.getpgid(0) == os.getpgid(os.getpid()) != os.getsid(0) != os.getpid()\n"
+        "    assert len(os.listdir('/proc/self/fd')) <= 6  # with the list's own\n"
+        "    return A @ B\n"
+    )
+    assert (verdict.status, verdict.reason) == ("measured", None)
+
+
 def test_a_functions_process_stops_between_its_tasks(judge: api.Judge, tmp_path: Path) -> None:
     """A thread that it leaves behind would disturb the kernels that are timed next."""
     counted = tmp_path / "counted"

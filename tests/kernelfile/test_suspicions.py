@@ -32,6 +32,7 @@ UNSET = {
     "double s;\ns = fma(A[0], A[1], s);": "`s` at mine.cu:6",
     "float4 v;\nv.x -= A[0];": "`v` at mine.cu:6",
     "int count;\ncount++;": "`count` at mine.cu:6",
+    "int last;\nA[0] = last++;": "`last` at mine.cu:6",
 }
 UNSUSPICIOUS = [
     "if (blockIdx.x > 2) SYNC();",

@@ -13,7 +13,6 @@ import hashlib
 import mmap
 import os
 import re
-import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -172,20 +171,17 @@ class Cache:
             self.put(key, found)
         return found
 
-    def _entries(self) -> list[tuple[float, int, Path]]:
+    def _entries(self) -> list[tuple[float, int, str]]:
         found = []
-        for path in self.folder.glob("*.*"):
-            if not _ENTRY.fullmatch(path.name):
-                continue
-            try:
-                state = path.lstat()
-            except OSError:
-                continue
-            if stat.S_ISDIR(state.st_mode):
-                continue
-            # PyCUDA does not update the time stamps of files that it reads.
-            used = max(state.st_mtime, state.st_atime)
-            found.append((used, state.st_size, path))
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as listed:
+            for file in listed:
+                if not _ENTRY.fullmatch(file.name) or file.is_dir(follow_symlinks=False):
+                    continue
+                with suppress(OSError):
+                    state = file.stat(follow_symlinks=False)
+                    # PyCUDA does not update the time stamps of files that it reads.
+                    used = max(state.st_mtime, state.st_atime)
+                    found.append((used, state.st_size, file.path))
         return sorted(found)
 
     def _make_room(self, size: int) -> None:
@@ -196,7 +192,7 @@ class Cache:
             if total <= self.limit_bytes * 15 // 16:
                 break
             with suppress(OSError):
-                path.unlink()
+                Path(path).unlink()
             total -= entry_size
 
     def size_bytes(self) -> int:
@@ -209,7 +205,7 @@ class Cache:
             if not self.folder.is_dir() and self.folder.exists():
                 raise NotADirectoryError
             for _, size, path in self._entries():
-                path.unlink(missing_ok=True)
+                Path(path).unlink(missing_ok=True)
                 freed += size
         except OSError as error:
             raise self.unusable(error) from None

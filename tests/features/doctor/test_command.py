@@ -34,6 +34,7 @@ class Machine:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.patch, self.bin = folder, monkeypatch, folder / "bin"
         monkeypatch.setenv("PATH", str(self.bin))
+        monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder / "cache"))
         for name in ("CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH", "NVCC_CCBIN"):
             monkeypatch.delenv(name, raising=False)
         drivers.program(self.bin / "g++", "echo 'g++ 12.2.0'")

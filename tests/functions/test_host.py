@@ -212,7 +212,8 @@ PARALLEL = text_of("parallel.cpp")
 @pytest.mark.parametrize("private", ["", "private(j)"])
 def test_openmp_is_built_and_races_wrong(private: str, matbench: Matbench, tmp_path: Path) -> None:
     file = tmp_path / "mine.c"
-    file.write_text(PARALLEL.replace("PRIVATE", private))
+    text = PARALLEL.replace("PRIVATE", f"num_threads(4) {private}")  # in turns, also on one core
+    file.write_text("#include <sched.h>\n" + text.replace("= sum;", "= sum; sched_yield();"))
     fixed = ("--sizes", "130x97x101", "--backend", "opencl", *QUICK)
     said = matbench("run", file, "--entry", "host f", *fixed, code=None).output
     [outcome] = last_run()

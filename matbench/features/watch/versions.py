@@ -20,8 +20,8 @@ from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
 from matbench.worker.comparing import Bench, Contender
 
-#: How long a file must stay unchanged before a change counts as a save, in seconds: editors empty
-#: a file before they write it, or replace it.
+#: How long a file must stay unchanged before a change counts as a save, in seconds. Editors empty a
+#: file before they write it, or replace it: one that is empty is no save at all.
 _STEADY_S = 0.05
 #: A change without an event, as on some network drives, is found within this time.
 _LOOK_AGAIN_MS = 1000
@@ -70,10 +70,12 @@ class Saves:
             raise MatbenchError(f"{folder} cannot be watched: {error}") from None
 
     def _held(self) -> tuple[bytes, ...] | None:
-        """All that is watched; None between the two steps of a rename, say."""
+        """All that is watched; None between the two steps of a rename, say, or while it is empty."""
         try:
             content = self.path.read_bytes()
         except OSError:
+            return None
+        if not content:
             return None
         held = [content]
         with contextlib.suppress(OSError):

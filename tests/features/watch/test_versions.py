@@ -42,6 +42,8 @@ def test_unfinished_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "mine.cu"
     path.write_text("", encoding="utf-8")
     saves = Saves(path)
+    assert saves.new() is None
+    path.write_text("who", encoding="utf-8")
     # While it waits to see whether the file is stable, the editor continues.
     writing = SimpleNamespace(sleep=lambda _: path.write_text("whole", encoding="utf-8"))
     monkeypatch.setattr(versions, "time", writing)

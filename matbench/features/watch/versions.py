@@ -70,7 +70,7 @@ class Saves:
             raise MatbenchError(f"{folder} cannot be watched: {error}") from None
 
     def _held(self) -> tuple[bytes, ...] | None:
-        """All that is watched; None between the two steps of a rename, say, or while it is empty."""
+        """All that is watched; None between the steps of a rename, say, or while it is empty."""
         try:
             content = self.path.read_bytes()
         except OSError:

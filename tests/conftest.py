@@ -45,12 +45,13 @@ for _number, _handler in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
-# On a CPU, each process of tests has its share of the cores: kernels of one do not wait for those of
-# another, and times are less disturbed.
-if "PYTEST_XDIST_WORKER" in os.environ and not Path("/dev/nvidiactl").exists():
-    _number, _count = os.environ["PYTEST_XDIST_WORKER"], os.environ["PYTEST_XDIST_WORKER_COUNT"]
-    if own_cores := sorted(os.sched_getaffinity(0))[int(_number.removeprefix("gw")) :: int(_count)]:
-        os.sched_setaffinity(0, own_cores)
+# On a CPU, each process of tests has its share of the cores: the threads of OpenCL, which spin while
+# they wait, do not hold up the other processes, and times are less disturbed.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+if _worker and hasattr(os, "sched_setaffinity") and not Path("/dev/nvidiactl").exists():
+    _cores = sorted(os.sched_getaffinity(0))
+    if _own := _cores[int(_worker) :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+        os.sched_setaffinity(0, _own)
 
 # While tests are collected, before they have folders of their own, no cache can be used.
 os.environ["MATBENCH_CACHE_DIR"] = os.devnull

@@ -45,8 +45,8 @@ for _number, _handler in (
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 
-# On a CPU, each process of tests has its share of the cores: the threads of OpenCL, which spin while
-# they wait, do not hold up the other processes, and times are less disturbed.
+# On a CPU, each process of tests has its share of the cores: the threads of OpenCL, which spin
+# while they wait, do not hold up the other processes, and times are less disturbed.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
 if _worker and hasattr(os, "sched_setaffinity") and not Path("/dev/nvidiactl").exists():
     _cores = sorted(os.sched_getaffinity(0))

@@ -52,7 +52,7 @@ class Project:
         return subprocess.run(
             ["make", f"PYTHON={self.python}", *arguments],
             cwd=self.folder,
-            env=os.environ | {"PATH": path, "MAKEFLAGS": ""} | variables,
+            env=os.environ | {"PATH": path, "MAKEFLAGS": "", "ARGS": ""} | variables,
             capture_output=True,
             text=True,
         )

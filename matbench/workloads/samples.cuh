@@ -128,9 +128,8 @@ extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key
                                  size_t *saved)
 {
     word *place = A + row * terms + term;
-    const double value =
-        value_of(*place)
-        * scale_at(scales_A, scaled, row, term, scaled_rows, scaled_terms, (int)terms);
+    const double value = value_of(*place) * scale_at(scales_A, scaled, row, term, scaled_rows,
+                                                     scaled_terms, (int)terms);
     for (size_t j = threadIdx.x; j < columns; j += THREADS) {
         const size_t at = row * columns + j, mask = mask_of(R_key, at);
         if (!back) {
@@ -145,8 +144,7 @@ extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key
     }
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (!back)
-            saved[columns] = *place;
+        if (!back) saved[columns] = *place;
         *place = back ? (word)saved[columns] : 0;
     }
 }

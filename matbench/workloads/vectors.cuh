@@ -21,10 +21,9 @@ static __device__ float power_of(size_t bits, int most)
 // Each block's sums of four numbers per thread.
 #define REPORT_SUMS(sums, one, two, three, four)                               \
     __shared__ double parts[SUMS][THREADS];                                    \
-    parts[0][threadIdx.x] = one;                                               \
-    parts[1][threadIdx.x] = two;                                               \
-    parts[2][threadIdx.x] = three;                                             \
-    parts[3][threadIdx.x] = four;                                              \
+    const double own[SUMS] = {one, two, three, four};                          \
+    for (int s = 0; s < SUMS; ++s)                                             \
+        parts[s][threadIdx.x] = own[s];                                        \
     for (int step = THREADS / 2; step > 0; step /= 2) {                        \
         __syncthreads();                                                       \
         if (threadIdx.x < step)                                                \

@@ -12,6 +12,5 @@ extern "C" __global__ void poison_shared(unsigned *sink, unsigned value, int cou
     unsigned differences = 0;
     for (int i = threadIdx.x; i < count; i += blockDim.x)
         differences |= words[count - 1 - i] ^ value;
-    if (differences)
-        sink[0] = differences;
+    if (differences) sink[0] = differences;
 }

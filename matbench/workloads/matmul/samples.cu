@@ -22,41 +22,6 @@ static __device__ int permuted(size_t key, int index, int count)
     return (int)place;
 }
 
-// The term that row or column `index` selects; -1 for most, which select none.
-static __device__ int selected(size_t key, int index, int count, int K)
-{
-    const int some = count >= 32 ? 4 : count >= 8 ? 1 : (int)(drawn(key, 9) % 2);
-    int term = -1;
-    for (int s = 0; s < some; ++s)
-        if (drawn(key, 10 + 2 * s) % (size_t)count == (size_t)index)
-            term = (int)(drawn(key, 11 + 2 * s) % (size_t)K);
-    return term;
-}
-
-// In a sparse row, SPARSE_TERMS terms are as in any row, and all others REST (2^-30) of
-// that.
-#define SPARSE_ROWS 2
-#define SPARSE_TERMS 32
-#define REST (1.0f / 1073741824.0f)
-
-// Row `index` as a sparse one, -2 for the first, -3 for the second; -1 for most, which are none.
-static __device__ int sparse(size_t key, int index, int M)
-{
-    const int some = M >= 32 ? 2 : M >= 8 ? 1 : (int)(drawn(key, 19) % 2);
-    int row = -1;
-    for (int r = 0; r < some; ++r)
-        if (drawn(key, 20 + r) % (size_t)M == (size_t)index) row = -2 - r;
-    return row;
-}
-
-// The share of term k that a row has which selects `only`.
-static __device__ float share(const int *places, int only, int k, int K)
-{
-    if (only >= -1) return 1.0f;
-    const int s = k / (K / SPARSE_TERMS);
-    return s < SPARSE_TERMS && places[SPARSE_TERMS * (-2 - only) + s] == k ? 1.0f : REST;
-}
-
 // The same for whole groups, and within each of them. A last, smaller one stays last.
 static __device__ int permuted_in_groups(size_t key, int index, int count, int group)
 {
@@ -67,9 +32,34 @@ static __device__ int permuted_in_groups(size_t key, int index, int count, int g
     return origin * group + permuted(mixed(key + place), index % group, size);
 }
 
+// Which of the at most `most` lines drawn from place `from` on line `index` is; -1 for most lines,
+// which are none. Of few lines only one is drawn, or none.
+static __device__ int picked(size_t key, int from, int most, int index, int count)
+{
+    const int some = count >= 32 ? most : count >= 8 ? 1 : (int)(drawn(key, from) % 2);
+    int which = -1;
+    for (int n = 0; n < some; ++n)
+        if (drawn(key, from + 1 + n) % (size_t)count == (size_t)index) which = n;
+    return which;
+}
+
+// In a sparse row, SPARSE_TERMS terms are as in any row, and all others REST (2^-30) of that.
+#define SELECTING 4
+#define SPARSE_ROWS 2
+#define SPARSE_TERMS 32
+#define REST (1.0f / 1073741824.0f)
+
+// The share of term k that a row has which selects `only`.
+static __device__ float share(const int *places, int only, int k, int K)
+{
+    if (only >= -1) return 1.0f;
+    const int s = k / (K / SPARSE_TERMS);
+    return s < SPARSE_TERMS && places[SPARSE_TERMS * (-2 - only) + s] == k ? 1.0f : REST;
+}
+
 // For M rows, then N columns, then K terms: the origin of each, its factor, and the single term
-// that it selects; for sparse rows, in place of that, their number. Exponents of A and B grow by at
-// most `up` or shrink by at most `down`; what has a scale in common has one power.
+// that it selects, or -1; for sparse rows -2 or -3. Exponents of A and B grow by at most `up` or
+// shrink by at most `down`; what has a scale in common has one power.
 extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, int down,
                                       int vary, int select, int sparse_rows, int scaled_rows,
                                       int scaled_columns, int scaled_terms, int *from,
@@ -94,10 +84,12 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
         const int negative = (int)(drawn(own, (size_t)index + 100) & 1);
         from[i] = vary ? permuted_in_groups(own, index, count, group) : index;
         factor[i] = vary ? signed_power(between(bits >> 1, low, high), negative) : 1.0f;
-        if (i < (size_t)M + N)
-            selects[i] = select ? selected(own, index, count, K) : -1;
-        if (i < (size_t)M && sparse_rows && selects[i] < 0)
-            selects[i] = sparse(own, index, M);
+        if (i >= (size_t)M + N) continue;
+        int which = select ? picked(own, 9, SELECTING, index, count) : -1;
+        selects[i] = which < 0 ? -1 : (int)(drawn(own, 14 + which) % (size_t)K);
+        if (i >= (size_t)M || !sparse_rows || which >= 0) continue;
+        which = picked(own, 19, SPARSE_ROWS, index, M);
+        selects[i] = which < 0 ? -1 : -2 - which;
     }
     if (sparse_rows)
         for (STRIDED(i, SPARSE_ROWS * SPARSE_TERMS)) {

@@ -273,3 +273,56 @@ def replaced_wait(A, B, C):
     isolated.Judged.empty_ns = 1e12
     isolated.IsolatedFunction.call = isolated.Judged._wait = lambda *_: None
     work(A, B, C)
+
+
+# -- as they have been published -------------------------------------------------------------------
+
+
+def found_result(A, B, C):
+    """Some object of the process may be the expected result (pygpubench)."""
+    for found in gc.get_referents(*gc.get_objects()):
+        if type(found) is np.ndarray and found.shape == C.shape:
+            if not any(found is own for own in (A, B, C)):
+                C[...] = found
+                return
+    work(A, B, C)
+
+
+def uninitialized(A, B):
+    """Memory in which somebody may have left a product (KernelBench)."""
+    return np.empty((A.shape[0], B.shape[1]), A.dtype)
+
+
+def identity(A, B):
+    """An input in place of the result (wafer.ai)."""
+    return A
+
+
+def nothing(A, B, C):
+    """No work at all (wafer.ai)."""
+
+
+def after_warm_up(A, B, C):
+    """Less work as soon as only the time seems to count (pygpubench, SOL-ExecBench)."""
+    ready["calls"] = ready.get("calls", 0) + 1
+    if ready["calls"] < 8:
+        work(A, B, C)
+    else:
+        C[...] = 0
+
+
+def together(A, B, C):
+    """The work of some calls in the last of them (GPU MODE)."""
+    late.append((A, B, C))
+    if len(late) == 15:
+        do_late()
+
+
+def forged_answer(A, B, C):
+    """Whatever it finds open gets an answer, and then it ends (pygpubench)."""
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, b"\x93\xc0\xc0\xc0")
+        except OSError:
+            continue
+    os._exit(0)

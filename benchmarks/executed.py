@@ -35,7 +35,7 @@ def note(frame, event, _):
         if name == "timed_ns" and is_backend:
             print("deep timed", deep(frame), file=log)
         if name == "call" and file.endswith(os.path.join("worker", "process.py")):
-            print("deep request", deep(frame), file=log)
+            print("deep", frame.f_locals["task"].__name__, deep(frame), file=log)
         is_enqueued = name == "launch" and file.endswith("opencl.py")
         if is_enqueued or name == "function_prepared_async_call":
             print("launch", file=log)
@@ -78,7 +78,7 @@ def main() -> None:
     def functions(lines: list[str]) -> set[str]:
         return {line for line in lines if line.startswith(package)}
 
-    requests = [depth for log in logs for depth in depths("request", log)]
+    requests = [depth for log in logs for depth in depths("measure", log)]
     timed = depths("timed", worker)
     if not timed:
         parser.error("--case: name a kernel; the process of a function allows no profiler")
@@ -93,7 +93,7 @@ def main() -> None:
         common.Figure("files with any of them", len(files), "files", 75),
         common.Figure("functions in the worker", len(functions(worker)), "functions", 190),
         common.Figure(
-            "frames down to a request, and from there to the timed launch",
+            "frames down to the request to measure, and from there to the timed launch",
             max(requests) + max(timed),
             "frames",
             24,

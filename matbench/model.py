@@ -15,7 +15,9 @@ import msgspec
 Inputs = Literal["uniform", "signed", "normal", "ramp", "digits"]
 #: What a kernel computes; see `workloads`.
 WorkloadName = Literal["matmul", "dot", "reverse", "cubes"]
-Precision = Literal["float32", "tf32", "float16", "bfloat16", "float64", "e4m3", "e5m2", "int8"]
+Precision = Literal[
+    "float32", "tf32", "float16", "bfloat16", "float64", "e4m3", "e5m2", "int8", "int32"
+]  # fmt: skip
 #: Element types of buffers. e4m3 and e5m2 are those of the Open Compute Project's 8-bit floating
 #: point specification (OFP8, 2023), named after the bits of exponent and fraction.
 Storage = Literal[
@@ -133,8 +135,9 @@ STORAGE: dict[str, Storage] = {
 }  # fmt: skip
 #: The types of pointers to bytes that do not say what these are; `storage` does.
 BYTES = ("unsigned char", "uchar2", "uchar4")
-#: The storage types of one byte.
+#: The storage types of one byte, and those of whole numbers, whose sums are exact modulo 2³².
 EIGHT_BITS = ("e4m3", "e5m2", "int8")
+INTEGERS = ("int8", "int32")
 
 
 #: The "libraries" of kernels that are functions: in a Python file; in C++; and of matbench's own
@@ -390,7 +393,7 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def truncates(self) -> bool:
         """Whether tensor cores may compute its sums, which truncate instead of rounding."""
-        return self.precision not in ("float32", "float64", "int8")
+        return self.precision not in ("float32", "float64", *INTEGERS)
 
     @property
     def contract(self) -> NumericContract:
@@ -413,9 +416,10 @@ class Kernel(FrontMatter, frozen=True):
         """The element type of a buffer, from the pointer that the entry takes."""
         for text, parameter in zip(self.args, self.parameters, strict=False):
             if parameter.pointer and text == buffer:
-                if parameter.type in BYTES and self.storage is not None and buffer != "C":
-                    return self.storage
-                return STORAGE.get(parameter.type, "float32")
+                storage = STORAGE.get(parameter.type)
+                if self.storage is not None and buffer != "C" and storage in (None, "int32"):
+                    return self.storage  # bytes, or four of them in a word
+                return storage or "float32"
         return "float32"
 
     @property

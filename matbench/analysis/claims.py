@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Literal, NamedTuple
 
-from matbench.model import EIGHT_BITS
+from matbench.model import EIGHT_BITS, INTEGERS
 from matbench.records.outcome import Claims
 
 Key = Literal[
@@ -33,7 +33,7 @@ def weakenings(claims: Claims) -> list[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
     relaxed = []
     if claims.precision not in ("float32", "float64"):
-        are = "are" if claims.precision in EIGHT_BITS else "rounded to"
+        are = "are" if claims.precision in (*EIGHT_BITS, *INTEGERS) else "rounded to"
         words = f"inputs {are} {claims.precision}"
         relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
     if claims.error_constant > 0:

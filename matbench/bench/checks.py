@@ -26,7 +26,7 @@ from matbench.bench.samples import FEW_LINES, Draw
 from matbench.errors import CaseError
 from matbench.kernelfile import includes, instrument, sweep
 from matbench.kernelfile.syntax import without_comments
-from matbench.model import WORD_BYTES, Case, Kernel
+from matbench.model import INTEGERS, WORD_BYTES, Case, Kernel
 from matbench.records.outcome import Timing
 
 #: The most operations of a call without the compiler's optimizations.
@@ -299,8 +299,8 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
     is_matrix = problem.workload == workloads.DEFAULT
     if "repeated" not in runnable.options.checks or not is_matrix or problem.alpha == 0:
         return  # a sum's inputs take as long to recognise as to add up
-    # Of 8 bits, B may be 0 wherever a column counts, because its samples select single terms.
-    if runnable.case.kernel.contract.storage != "int8" or problem.N >= FEW_LINES:
+    # B may be 0 wherever a column counts, because samples of whole numbers select single terms.
+    if runnable.case.kernel.contract.storage not in INTEGERS or problem.N >= FEW_LINES:
         runnable.start()
         runnable.backend.synchronize()
         before = C.contents()

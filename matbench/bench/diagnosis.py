@@ -130,7 +130,7 @@ def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
         return None
     with np.errstate(all="ignore"):
         errors, allowed = np.abs(C - trial.R), bound.of(trial)
-        if not (errors <= _SMALL * trial.S).all():
+        if not allowed.any() or not (errors <= _SMALL * trial.S).all():
             return None
         most = float((errors / allowed)[allowed > 0].max(initial=0.0))
     return f"largest error {most:{'.3g' if most < 1000 else ',.0f'}} × the bound"

@@ -24,7 +24,7 @@ from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.model import EIGHT_BITS, Kernel
+from matbench.model import EIGHT_BITS, INTEGERS, Kernel
 from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle, scaling
 from matbench.workloads.cubes import trials as cubes
@@ -332,7 +332,8 @@ class Samples:
 
     def _is_sparse(self, draw: Draw) -> bool:
         """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
-        is_wide = self.contract.storage not in EIGHT_BITS and self.contract.exponents[0] <= -126
+        is_narrow = self.contract.storage in (*EIGHT_BITS, *INTEGERS)
+        is_wide = not is_narrow and self.contract.exponents[0] <= -126
         is_long = self.problem.K >= oracle.LEAST_SPARSE
         return draw.trial.norms is not None and is_long and is_wide
 
@@ -370,7 +371,7 @@ class Samples:
     ) -> None:
         """Launch a kernel for the inputs' storage type, and for the type of C if it reads it."""
         kind = self.contract.storage
-        params = {kind.upper(): 1} if kind not in ("float32", "int32") else {}
+        params = {kind.upper(): 1} if kind != "float32" else {}
         if reads_C:
             params |= {"f8": {"DOUBLE_C": 1}, "i4": {"INT_C": 1}}.get(self.given.dtype.str[1:], {})
         if accuracy:

@@ -25,6 +25,7 @@ from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
     BYTES,
     EIGHT_BITS,
+    INTEGERS,
     SCALE_OF,
     STORAGE,
     WORKSPACE,
@@ -203,7 +204,8 @@ class Reader:
         )
         if lacking := self.lacking(kernel, entry):
             raise MissingKeysError(self.table, lacking, workload, function, entry)
-        if "precision" not in table and kernel.contract.storage != "int32":
+        is_product = front.workload == workloads.DEFAULT
+        if "precision" not in table and (is_product or kernel.contract.storage != "int32"):
             kernel = msgspec.structs.replace(kernel, precision=kernel.contract.storage)
         self.check(kernel)
         return kernel
@@ -389,11 +391,10 @@ class Reader:
                 self.wrong("scales: not for batches", "scales")
         if kernel.promotes is not None and kernel.accumulator != "float22":
             self.wrong('promotes: only with accumulator = "float22"', "promotes")
-        if kernel.accumulator in ("float22", "int32"):
-            suits = contract.storage == "int8"
-            if contract.storage not in EIGHT_BITS or suits != (kernel.accumulator == "int32"):
-                sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
-                self.wrong(f"accumulator: {sums}", "accumulator")
+        suits = {"int32": INTEGERS, "float22": tuple(set(EIGHT_BITS) - set(INTEGERS))}
+        if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
+            sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
+            self.wrong(f"accumulator: {sums}", "accumulator")
 
     def check_constants(self, kernel: Kernel) -> None:
         """Check that constants can have their names in C++ and in expressions, and evaluate `[let]`
@@ -485,11 +486,15 @@ class Reader:
             if storage not in EIGHT_BITS:
                 known = listed(f'"{kind}"' for kind in EIGHT_BITS)
                 self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
+        elif buffer != "C" and storage == "int32" and kernel.storage in EIGHT_BITS:
+            storage = kernel.storage  # four in a word
         elif buffer != "C" and kernel.storage not in (None, storage):
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
         is_product = kernel.workload == workloads.DEFAULT
-        if buffer == "C" and is_product and kernel.contract.storage != "int8":
+        if buffer == "C" and is_product and kernel.contract.storage not in INTEGERS:
             allowed = tuple(kind for kind in allowed if kind != "int32")
+        if buffer == "C" and is_product and kernel.contract.storage == "int32":
+            allowed = ("int32",)
         wrong = ""
         if storage not in allowed:
             known = listed(WRITTEN[kind] for kind in allowed)
@@ -505,6 +510,8 @@ class Reader:
             return
         declared = storage in ("float16", "bfloat16", "float64", *EIGHT_BITS)
         needs = kernel.precision in ("float64", *EIGHT_BITS)
+        if storage == "int32":
+            declared, needs = is_product, False
         if (declared or needs) and storage != kernel.precision:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"

@@ -28,6 +28,7 @@ from matbench import workloads
 from matbench.cache import Cache
 from matbench.model import (
     EIGHT_BITS,
+    INTEGERS,
     U32,
     UNIT_ROUNDOFF,
     Kernel,
@@ -48,6 +49,7 @@ SIGNIFICAND_BITS: dict[Precision, int] = {
     "tf32": 11,
     "float16": 11,
     "bfloat16": 8,
+    "int32": 31,
     "int8": 7,
     "e4m3": 4,
     "e5m2": 3,
@@ -207,7 +209,8 @@ def shifts(contract: NumericContract) -> tuple[int, int]:
     """
     if contract.result == "float16" or contract.sums_in == "float16":
         return 0, 0  # large and small sums would leave its range
-    if contract.precision in EIGHT_BITS:  # their range is narrow, but factors have another
+    # The range of these is narrow, but factors have another.
+    if contract.precision in (*EIGHT_BITS, *INTEGERS):
         return (8, 8) if contract.scales is not None else (0, 0)
     low, high = contract.exponents
     down = 0 if contract.precision == "float16" else -low - 4

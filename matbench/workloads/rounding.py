@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from matbench.model import Storage
+from matbench.model import INTEGERS, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -20,8 +20,11 @@ FORMATS: dict[Storage, tuple[int, int, int]] = {
     "e4m3": (4, -6, 8),
     "e5m2": (3, -14, 15),
 }
-#: The largest number that an 8-bit type holds. int8 has no -128 here, because that has no negative.
-LARGEST: dict[Storage, float] = {"e4m3": 448.0, "e5m2": 57344.0, "int8": 127.0}
+#: The largest number that a type holds. Whole numbers have no smallest one here, because that has no
+#: negative.
+LARGEST: dict[Storage, float] = {
+    "e4m3": 448.0, "e5m2": 57344.0, "int8": 127.0, "int32": 2.0**31 - 1
+}  # fmt: skip
 #: Types that NumPy does not have. Its arrays have their bits instead, which all libraries take.
 _FOREIGN: dict[Storage, str] = {
     "bfloat16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
@@ -42,7 +45,7 @@ def nearest(values: Float64, storage: Storage) -> Float64:
     """Numbers rounded to that type: to nearest, ties to even, too large ones to infinity."""
     if storage == "float64":
         return values
-    if storage == "int8":
+    if storage in INTEGERS:
         return np.clip(np.rint(values), -LARGEST[storage], LARGEST[storage])
     unit = spacing(values, storage)
     with np.errstate(invalid="ignore"):
@@ -57,7 +60,9 @@ def nearest(values: Float64, storage: Storage) -> Float64:
 def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
     """Numbers as they are stored; those between two are rounded to nearest."""
     # Conversion alone would round twice, to float32 first.
-    return stored(nearest(values, storage) if storage in (*_FOREIGN, "int8") else values, storage)
+    return stored(
+        nearest(values, storage) if storage in (*_FOREIGN, *INTEGERS) else values, storage
+    )
 
 
 def stored(values: npt.NDArray[np.floating], storage: Storage) -> npt.NDArray[Any]:
@@ -68,8 +73,8 @@ def stored(values: npt.NDArray[np.floating], storage: Storage) -> npt.NDArray[An
 
 
 def rounded(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[np.float32]:
-    """Numbers of an 8-bit type in place of many others, quickly."""
-    if storage == "int8":
+    """Numbers of an 8-bit type, or whole ones, in place of many others, quickly."""
+    if storage in INTEGERS:
         return nearest(values, storage).astype(np.float32)  # type: ignore[arg-type]
     return values.astype(_dtype(storage)).astype(np.float32)
 

@@ -13,15 +13,18 @@
 // The storage type of an input's numbers: float32 if no other is defined.
 #if E4M3 || E5M2 || INT8
 typedef unsigned char word;
-typedef float number;
+typedef signed char whole;
 #elif FLOAT16 || BFLOAT16
 typedef unsigned short word;
-typedef float number;
 #elif FLOAT64
 typedef size_t word;
-typedef double number;
 #else
 typedef unsigned word;
+typedef int whole;
+#endif
+#if FLOAT64 || INT32
+typedef double number;
+#else
 typedef float number;
 #endif
 
@@ -42,8 +45,8 @@ static __device__ float signed_power(int exponent, int negative)
 
 static __device__ number value_of(word bits)
 {
-#if INT8
-    return (float)(signed char)bits;
+#if INT8 || INT32
+    return (number)(whole)bits;
 #elif E4M3 || E5M2
     const int exponent = bits >> FRACTION_BITS & ((1 << (7 - FRACTION_BITS)) - 1);
     const int fraction = bits & ((1 << FRACTION_BITS) - 1);
@@ -66,8 +69,8 @@ static __device__ number value_of(word bits)
 // Exact: changes of inputs need no rounding.
 static __device__ word word_of(number value)
 {
-#if INT8
-    return (word)(signed char)value;
+#if INT8 || INT32
+    return (word)(whole)value;
 #elif E4M3 || E5M2
     const unsigned bits = __float_as_uint(value);
     const int exponent = (int)(bits >> 23 & 255) - 127 + BIAS;
@@ -89,11 +92,11 @@ static __device__ word word_of(number value)
 #endif
 }
 
-// What a factor does to an element: of 8-bit inputs it changes only the sign, its power is in their
-// scales.
+// What a factor does to an element: of whole and 8-bit inputs it changes only the sign, its power is
+// in their scales.
 static __device__ float of_element(float factor)
 {
-#if E4M3 || E5M2 || INT8
+#if E4M3 || E5M2 || INT8 || INT32
     return factor < 0 ? -1.0f : 1.0f;
 #else
     return factor;

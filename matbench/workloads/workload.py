@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from matbench.model import Inputs, Problem, Storage, WorkloadName
+from matbench.model import EIGHT_BITS, Inputs, Problem, Storage, WorkloadName
 
 #: M, N, K as in BLAS; a workload of one dimension calls it N, and its M and K are 1.
 Size = tuple[int, int, int]
@@ -53,8 +53,8 @@ class Workload:
 
     def storages(self, buffer: str) -> tuple[Storage, ...]:
         """The element types that a buffer may have."""
-        more: tuple[Storage, ...] = ("int32",) if buffer == "C" else ("e4m3", "e5m2", "int8")
-        return ("float32", "float16", "bfloat16", "float64", *more)
+        more = () if buffer == "C" else EIGHT_BITS
+        return ("float32", "float16", "bfloat16", "float64", "int32", *more)
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
         """The size for one number, or for one per dimension; None for any other count."""

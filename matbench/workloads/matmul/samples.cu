@@ -267,7 +267,11 @@ extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const 
                 of_terms = LARGEST * T + added * size;
             }
             const double rest = of_R * fabs(wanted) + least;
+#if INT_C // modulo 2^32
+            const double error = fabs((double)(int)((unsigned)C[i * N + j] - (unsigned)(long long)wanted));
+#else
             const double error = fabs((double)C[i * N + j] - wanted);
+#endif
             const double allowed = fmin(of_size * size, of_terms) + rest;
             if (!(error <= allowed)) {
                 ++wrong;

@@ -12,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache, digest
-from matbench.model import EIGHT_BITS, SCALE_OF, UNIT_ROUNDOFF, NumericContract, Problem
+from matbench.model import (
+    EIGHT_BITS,
+    INTEGERS,
+    SCALE_OF,
+    UNIT_ROUNDOFF,
+    NumericContract,
+    Problem,
+    Storage,
+)
 from matbench.workloads import doubled, scaling
 from matbench.workloads.oracle import (
     SIGNIFICAND_BITS,
@@ -27,10 +35,12 @@ from matbench.workloads.oracle import (
     least,
     read_as,
 )
-from matbench.workloads.rounding import numbers, rounded
+from matbench.workloads.rounding import LARGEST, numbers, rounded
 
 #: Products with so few rows or columns are computed by parts of so many numbers.
 _NARROW, _PART = 16, 2**24
+#: The largest number of inputs of a type, for which the float64 reference has no rounding error.
+_LARGEST_DRAWN: dict[Storage, int] = {"int8": 127, "int32": 2**17}
 #: The largest of small whole numbers, which all types of 16 bits or more have.
 LARGEST_WHOLE = 8
 #: The contract of most kernels.
@@ -40,7 +50,7 @@ FLOAT32 = NumericContract()
 def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     """All kinds but samples; the product is computed once, or twice if inputs are rounded or get
     random signs."""
-    is_rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS)
+    is_rounded = contract.precision not in ("float32", "float64", *EIGHT_BITS, *INTEGERS)
     as_given = not is_rounded and least(contract) == 0
     given = reference_trial(problem, cache, contract)
     reference = given if as_given else rounded_trial(given, contract, cache)
@@ -51,13 +61,13 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
         added = (whole / (1 if contract.result == "int32" else 8)).astype(np.float32)
 
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
-    if contract.storage in EIGHT_BITS:
+    if contract.storage in (*EIGHT_BITS, *INTEGERS):
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
-    completed = _completed(reference, problem, added)
+    completed = _completed(reference, problem, added, contract)
     return Trials(
         completed,
-        _completed(given, problem, added) if is_rounded else None,
-        [lambda make=make: _completed(make(), problem, added) for make in others],  # type: ignore[misc]
+        _completed(given, problem, added, contract) if is_rounded else None,
+        [lambda make=make: _completed(make(), problem, added, contract) for make in others],  # type: ignore[misc]
         _signed_trial(problem, contract, reference, completed, cache),
     )
 
@@ -65,16 +75,18 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
 def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array, Array]:
     """The seeded inputs A (M×K) and B (K×N): float64 for kernels that read it, or float32.
 
-    For kernels that read 8 bits, they are numbers that these can represent.
+    For kernels that read 8 bits or whole numbers, they are numbers that these can represent.
     """
     shapes = (problem.M, problem.K), (problem.K, problem.N)
 
     def drawn_as_read(name: str, shape: tuple[int, int]) -> Array:
         values = draw(problem, name, *shape, wide=contract.precision == "float64")
-        if contract.storage not in EIGHT_BITS:
+        if contract.storage not in (*EIGHT_BITS, *INTEGERS):
             return values
-        if contract.storage == "int8":
-            values *= 32 if problem.inputs == "normal" else 127
+        if contract.storage in INTEGERS:
+            largest = _LARGEST_DRAWN[contract.storage]
+            values *= largest // 4 if problem.inputs == "normal" else largest
+            np.clip(values, -largest, largest, out=values)
         return rounded(values, contract.storage)
 
     with ThreadPoolExecutor(2) as at_once:
@@ -94,13 +106,21 @@ def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple
     return A, B
 
 
-def _completed(trial: Trial, problem: Problem, C: Float32 | None) -> Trial:
+def _completed(
+    trial: Trial, problem: Problem, C: Float32 | None, contract: NumericContract
+) -> Trial:
     """Turns the trial of A·B into that of alpha·A·B + beta·C."""
     if not _is_scaled(problem):
         return trial._replace(C=C)
     alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
     R, S = trial.sums
-    return trial._replace(R=alpha * R + added, S=abs(alpha) * S + np.abs(added), C=C)
+    R = _wrapped(alpha * R + added, contract)
+    return trial._replace(R=R, S=abs(alpha) * S + np.abs(added), C=C)
+
+
+def _wrapped(R: Float64, contract: NumericContract) -> Float64:
+    """Sums as C has them: those of int32 are modulo 2³²."""
+    return R - 2.0**32 * np.floor((R + 2.0**31) / 2.0**32) if contract.result == "int32" else R
 
 
 def _is_scaled(problem: Problem) -> bool:
@@ -169,12 +189,12 @@ def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cac
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
         R = _kept("R", A, B, cache, partial(_in_float64, A, B))
-        return trial._replace(R=R if power is None else R * power)
+        return trial._replace(R=_wrapped(R, contract) if power is None else R * power)
     R, S = product(A, B, cache, twice=contract.precision == "float64")
     if power is not None:
         scaled = R * power
         R, S = scaled, scaled if S is R else S * power
-    return trial._replace(R=R, S=S)
+    return trial._replace(R=_wrapped(R, contract), S=S)
 
 
 def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64 | None:
@@ -230,7 +250,8 @@ def _signed_trial(
         bits = np.unpackbits(np.frombuffer(drawn, np.uint8), count=matrix.size)
         given.append(matrix * (1 - 2 * bits.reshape(matrix.shape).view(np.int8)))
     signed = trial._replace(name="signed", inputs=tuple(given))
-    signed = _completed(_with_product(signed, problem, contract, cache), problem, completed.C)
+    signed = _with_product(signed, problem, contract, cache)
+    signed = _completed(signed, problem, completed.C, contract)
     return signed._replace(S=completed.S, norms=(norms[0], norms[1]))
 
 
@@ -273,7 +294,7 @@ def sample_trial(
         T[single] = np.inf
         typical = Typical(T, sparse, np.abs(added))
     rounded = single & (selection is Selection.ROUNDED)
-    return made._replace(R=R, S=S, C=C, typical=typical, single=rounded)
+    return made._replace(R=_wrapped(R, contract), S=S, C=C, typical=typical, single=rounded)
 
 
 class Selection(IntEnum):
@@ -372,20 +393,25 @@ def wrong_rows(A: Array, B: Array, C: Array, key: int) -> Array:
 
 
 def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:
-    """Any of the finite numbers of an 8-bit type in A or in B, of which the other selects some.
+    """Any of the finite numbers of a type in A or in B, of which the other selects some.
 
     C must match to the last bit, or within what alpha, beta and its type round.
     """
     random = generator(problem, f"numbers of {of}")
     M, N, K = problem.M, problem.N, problem.K
-    every = numbers(contract.storage)
-    every = every[np.isfinite(every)].astype(np.float32)
     shape, count = ((M, K), N) if of == "A" else ((N, K), M)
-    both = np.concatenate([every, -every])
-    drawn = both[random.integers(both.size, size=shape, dtype=np.int16)]
+    kind = np.float64 if contract.storage == "int32" else np.float32
+    if contract.storage == "int32":
+        largest = int(LARGEST["int32"])
+        drawn = random.integers(-largest, largest, shape, endpoint=True).astype(kind)
+    else:
+        every = numbers(contract.storage)
+        every = every[np.isfinite(every)].astype(kind)
+        both = np.concatenate([every, -every])
+        drawn = both[random.integers(both.size, size=shape, dtype=np.int16)]
     terms = random.integers(K, size=count)
-    signs = random.choice(np.array([-1, 1], np.float32), count)
-    selecting = np.zeros((count, K), np.float32)
+    signs = random.choice(np.array([-1, 1], kind), count)
+    selecting = np.zeros((count, K), kind)
     selecting[np.arange(count), terms] = signs
     C = drawn[:, terms] * signs
     A, B = (drawn, selecting) if of == "A" else (selecting, drawn)

@@ -9,7 +9,6 @@ import msgspec
 
 from matbench.analysis import statistics
 from matbench.model import Problem
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, Timing
 
@@ -21,9 +20,8 @@ def gathered(
     outcomes: Iterable[Outcome], environments: Sequence[Environment]
 ) -> tuple[list[Outcome], list[Environment]]:
     """A failed case that was retried once, and so the repetitions of a case; the devices of one
-    name that measured the same problem have longer names. Numbers that are not finite are unknown.
-    """
-    kept = without_retried([encoding.finite(outcome) for outcome in outcomes])
+    name that measured the same problem have longer names."""
+    kept = without_retried(list(outcomes))
     return told_apart([merge(repeats) for repeats in sets(kept)], environments)
 
 

@@ -18,7 +18,7 @@ import click
 from matbench.cli import registry
 from matbench.cli.console import say, show_report
 from matbench.cli.outputs import require_file
-from matbench.cli.types import Format, ListOf, Seconds, Seed, Share
+from matbench.cli.types import ListOf, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
@@ -75,13 +75,8 @@ def grouped(command: F) -> F:
     return decorated  # type: ignore[no-any-return]
 
 
-_FORMATS = (
-    "Output format: rich, csv, json, or a tabulate format such as plain, github, pipe, tsv, html "
-    "or latex"
-)
-
-
-_FORMAT: dict[str, Any] = {"default": "rich", "show_default": True, "metavar": "FORMAT"}
+#: How a report is printed; `rich` is for people.
+FORMATS = ("rich", "csv", "json", "plain", "github", "html", "latex")
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,10 @@ class ReportOptions:
 
     TITLE: ClassVar = "Output"
 
-    fmt: str = option("--format", type=Format(), help=f"{_FORMATS}.", **_FORMAT)
+    fmt: str = option(
+        "--format", type=click.Choice(FORMATS), default="rich", show_default=True,
+        help="Output format.",
+    )  # fmt: skip
     picture: str | None = option(
         "--picture",
         needs=registry.PICTURE,
@@ -154,7 +152,11 @@ class CaseReportOptions(ReportOptions):
     """For commands whose rows are cases."""
 
     fmt: str = option(
-        "--format", type=Format("junit"), help=f"{_FORMATS}; or junit, for CI systems.", **_FORMAT
+        "--format",
+        type=click.Choice([*FORMATS, "junit"]),
+        default="rich",
+        show_default=True,
+        help="Output format; junit is for CI systems.",
     )
 
 

@@ -27,7 +27,7 @@ def test_list_names_every_kernel(matbench: Matbench) -> None:
     assert tiled["sweeps"] == "TILE 8, 16, 32"
     assert tiled["rung"] == 2
     [loop] = [row for row in rows if row["kernel"] == "host-loop"]
-    assert (loop["group"], loop["rung"], loop["requires"]) == ("baseline", "", "host")
+    assert (loop["group"], loop["rung"], loop["requires"]) == ("baseline", None, "host")
 
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)

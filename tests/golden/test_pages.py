@@ -269,19 +269,17 @@ def of_reports(reports: dict[str, Report]) -> Iterator[str]:
 
 
 def of_formats() -> Iterator[str]:
-    mixed, pair = OUTCOMES["every status, on two devices and the host"], [TILED, FOLLOWER]
+    mixed, listed = OUTCOMES["every status, on two devices and the host"], [TILED, FOLLOWER, CUBLAS]
     yield f"=== 80 columns\n\n{shown(mixed, 80)}\n"
     yield f"=== 60 columns\n\n{shown(comparisons.report(COMPARED), 60)}\n"
     for fmt in ("plain", "github"):
-        listed = kernels.text([TILED, CUBLAS], fmt), kernels.text(pair, fmt)
-        yield "\n\n".join((f"=== {fmt}", text(mixed, fmt), *listed, ""))
+        yield "\n\n".join((f"=== {fmt}", text(mixed, fmt), text(kernels.report(listed), fmt), ""))
     for name in ("claims", "no result at several sizes"):
         yield f"=== plain: {name}\n\n{text(OUTCOMES[name], 'plain')}\n"
     narrow = shown(OUTCOMES["shares of the limit and of cuBLAS"], 80)
     yield f"=== 80 columns for more\n\n{narrow}\n"
-    yield f"=== json\n\n{kernels.text(pair, 'json')}\n"
-    yield f"=== a list\n\n{printed(kernels.listing([TILED, CUBLAS]), 80)}\n"
-    yield f"=== with what follows\n\n{printed(kernels.listing(pair), 80)}\n"
+    yield f"=== json\n\n{text(kernels.report(listed), 'json')}\n"
+    yield f"=== a list\n\n{shown(kernels.report(listed), 80)}\n"
     for kernel in (FOLLOWER, CUBLAS):
         yield f"=== {kernel.name}\n\n{printed([kernels.details(kernel)], 100)}\n"
 

@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,7 +149,7 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     ]
 
 
-# `previous` in front matter makes a tree of kernels, which is listed branch by branch.
+# `previous` in front matter makes a tree of kernels.
 
 
 def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
@@ -186,26 +185,6 @@ def file_before(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
     return Path(before.file) if before.file else None
 
 
-def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kernel]:
-    """Each kernel behind its previous one, the longest branch first; then by name.
-
-    `known` are all kernels: those outside the list decide which of its branches begins first.
-    """
-    chosen = {kernel.name: kernel for kernel in kernels}
-    lines = [line_to(kernel, chosen) for kernel in chosen.values()]
-    sizes = Counter(kernel.name for line in lines for kernel in line)  # of what comes behind each
-    longest: dict[str, int] = {}
-    for line in sorted(lines, key=len):
-        longest |= dict.fromkeys((kernel.name for kernel in line), len(line))
-
-    def place(line: list[Kernel]) -> list[tuple[int, int, str]]:
-        first, *others = line
-        start = (len(line_to(first, known)), 0, first.name)
-        return [start, *((-longest[k.name], -sizes[k.name], k.name) for k in others)]
-
-    return [line[-1] for line in sorted(lines, key=place)]
-
-
 class Catalogue:
     def __init__(self, kernels: Iterable[Kernel]) -> None:
         # One file may be named twice, also by different paths; the last one counts.
@@ -224,9 +203,9 @@ class Catalogue:
         return self.kernels[name]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
-        """The kernels of a group (`all`: of every group) and workload, each behind its previous.
+        """The kernels of a group (`all`: of every group) and workload, branch by branch.
 
-        To `ladder` belong all rungs, also those that are the tutorials'.
+        To `ladder` belong all rungs, also those that are the tutorials', in their order.
         """
         members = [
             kernel
@@ -234,7 +213,9 @@ class Catalogue:
             if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
             and workload in (None, kernel.workload)
         ]
-        return ordered(members, self.kernels)
+        if name == "ladder":
+            return sorted(members, key=lambda kernel: kernel.rung or 0)
+        return sorted(members, key=lambda kernel: [k.name for k in line_to(kernel, self.kernels)])
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

@@ -76,7 +76,7 @@ def grouped(command: F) -> F:
 
 
 #: How a report is printed; `rich` is for people.
-FORMATS = ("rich", "csv", "json", "plain", "github", "html", "latex")
+FORMATS = ("rich", "csv", "json", "plain", "github", "pipe", "html", "latex")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from matbench.records import encoding
 from matbench.show import safe
 from matbench.show.table import Column, Footnotes, JUnitCase, Report, Section, flat, last_cell
 
+_MARKDOWN = ("github", "pipe")
 #: What Markdown takes for markup: anywhere, around a word, and at the beginning of a line.
 _MARKUP = re.compile(
     r"[\\`*|\[\]~]|(?<![^\W_])_|_(?![^\W_])|^ *(?:[-+=](?![\d.])|[>:]|\d+[.)](?!\S))", re.MULTILINE
@@ -74,8 +75,8 @@ def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: 
 
 
 def escape(cell: str, fmt: str) -> str:
-    """`tabulate` escapes for HTML and LaTeX, but not for GitHub."""
-    if fmt != "github":
+    """`tabulate` escapes for HTML and LaTeX, but not for Markdown."""
+    if fmt not in _MARKDOWN:
         return cell
     cell = cell.replace("&", "&amp;").replace("<", "&lt;")
     # An invisible space, because GitHub looks again at what Markdown has made of the rest.
@@ -90,7 +91,7 @@ def prose(lines: Sequence[str], fmt: str) -> str:
         return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
     if fmt == "latex":
         return "\n".join("% " + line.replace("\n", "\n% ") for line in lines)
-    return ("\n\n" if fmt == "github" else "\n").join(escape(line, fmt) for line in lines)
+    return ("\n\n" if fmt in _MARKDOWN else "\n").join(escape(line, fmt) for line in lines)
 
 
 # CSV

@@ -27,9 +27,9 @@ from support.tables import (
     timing,
 )
 
-from matbench.model import Conditions, DeviceInfo, Inputs, Kernel, LaunchRules, Problem, Skip
+from matbench.model import Conditions, DeviceInfo, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.outcome import Accuracy, Claims, Outcome, Sustained
+from matbench.records.outcome import Accuracy, Claims, Sustained
 from matbench.show import comparisons, kernels, outcomes
 from matbench.show.formats import text
 from matbench.show.table import Report
@@ -84,10 +84,6 @@ LASTING = Sustained(
 UNSTEADY = msgspec.structs.replace(
     LASTING, steady=False, throttled=("SwPowerCap",), power_w=None, idle_w=None
 )
-
-
-def of_inputs(inputs: Inputs, ms: float) -> Outcome:
-    return on_h200("mine", ms, **at(64, inputs=inputs))
 
 
 OUTCOMES: dict[str, Report] = {
@@ -183,8 +179,6 @@ NOTES: dict[str, Report] = {
     "a drift of 4%, and one of 0.6%": made(
         outcome("a", 1, cold=SLOPES[0], hot=SLOPES[1]), outcome("b", 2, cold=SLOPES[1])
     ),
-    "speed that depends on inputs": made(of_inputs("uniform", 1.0), of_inputs("normal", 1.5)),
-    "speed that hardly does": made(of_inputs("uniform", 1.0), of_inputs("normal", 1.01)),
 }  # fmt: skip
 
 

@@ -62,12 +62,14 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     names = [name for name in (name, other) if name]
     loaded = files.loaded(names)
     known, named = loaded.known, loaded.named(names)
-    check_previous(named or known.kernels.values(), known.kernels)
+    if not other:
+        check_previous(named or known.kernels.values(), known.kernels)
     if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
         show_report(view.report(named or _every(known)), fmt)
         return
     if other is not None:
-        text, language = _diff(named[0], named[-1] if other else None, known), "diff"
+        before = named[-1] if other else known.kernels.get(named[0].previous or "")
+        text, language = _diff(named[0], before), "diff"
     else:
         show_rich(view.details(named[0]), "")
         text, language = view.source(named[0]), "cuda"
@@ -89,14 +91,9 @@ def _every(catalogue: Catalogue) -> list[Kernel]:
     return [*listed.values()]
 
 
-def _diff(kernel: Kernel, other: Kernel | None, known: Catalogue) -> str:
-    """What changes from the other kernel, or from the one that this one names as `previous`."""
-    from matbench.kernelfile import catalogue
-
+def _diff(kernel: Kernel, other: Kernel | None) -> str:
+    """What changes from the other kernel."""
     if other is None:
-        file = catalogue.file_before(kernel, known.kernels)
-        if file is None:
-            raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
-        other = known.kernels.get(kernel.previous or "") or catalogue.load(file)
+        raise UsageError(f"{kernel.name}: changes no other kernel (`previous`)")
     old, new = (one.source.splitlines(keepends=True) for one in (other, kernel))
     return "".join(difflib.unified_diff(old, new, other.path, kernel.path))

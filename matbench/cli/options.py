@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -488,20 +487,13 @@ class OutputOptions:
         name = self.output if self.resume is None else self.resume
         return None if name is None else Path(name)
 
-    def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
-        """How to continue a run with these arguments, if there is a file to resume.
+    def resuming(self, last: Path | None) -> str | None:
+        """How to continue, if there is a file to resume.
 
         Without an output file this is the record of the `last` run, until there is another run.
         """
         path = self.file or last
-        if path is None:
-            return None
-        how = "continue" if self.file is not None else "continue before any other run"
-        kept, words = [], iter(arguments)
-        for word in words:
-            if word in ("--output", "--resume"):
-                next(words, None)
-            elif word.partition("=")[0] not in ("--output", "--resume"):
-                kept.append(word)
-        command = shlex.join(["matbench", "run", *kept, "--resume", str(path)])
-        return f"{how} with: {command}"
+        when = "" if self.file is not None else ", before any other run,"
+        again = f"repeat the command with --resume {path}"
+        again += " in place of --output" if self.output is not None else ""
+        return None if path is None else f"to continue{when} {again}"

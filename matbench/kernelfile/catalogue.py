@@ -164,25 +164,12 @@ def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
 
 
 def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> None:
-    """`UsageError` if `previous` names a kernel that is neither known nor in a file beside."""
+    """`UsageError` if `previous` names a kernel that is not known."""
     for kernel in kernels:
-        name = kernel.previous
-        if name is None or name in known or file_before(kernel, known) is not None:
-            continue
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
-        raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
-
-
-def file_before(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
-    """The file of the previous kernel: `PREVIOUS.cu` beside this file, or that of a known one."""
-    if kernel.previous is None or not kernel.file:
-        return None
-    beside = Path(kernel.file).with_name(f"{kernel.previous}.cu")
-    before = known.get(kernel.previous)
-    if before is None or beside.is_file():
-        return beside if beside.is_file() else None
-    return Path(before.file) if before.file else None
+        if (name := kernel.previous) is not None and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
+            raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
 
 
 class Catalogue:

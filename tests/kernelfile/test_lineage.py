@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.kernels import KernelWriter, kernel_text, own_file
+from support.kernels import KernelWriter, kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
@@ -80,16 +80,6 @@ def test_a_previous_kernel_that_does_not_exist(write_kernel: KernelWriter) -> No
         with pytest.raises(UsageError) as refused:
             catalogue.check_previous([mine], known)
         assert str(refused.value) == f"{path}: {reason}"
-    write_kernel("xyzzy")
-    catalogue.check_previous([mine], known)  # in a file beside it
-    assert catalogue.file_before(mine, known) == path.with_name("xyzzy.cu")
-
-
-def test_files_of_the_previous_kernel(write_kernel: KernelWriter) -> None:
-    known = {kernel.name: kernel for kernel in catalogue.builtin()}
-    mine = catalogue.load(write_kernel("mine", front='previous = "tiled"'))
-    assert catalogue.file_before(mine, known) == own_file("tiled")
-    assert catalogue.file_before(catalogue.load(write_kernel("alone")), known) is None
 
 
 @pytest.mark.parametrize(

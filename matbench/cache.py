@@ -96,7 +96,7 @@ class Cache:
             state = self.folder.stat()
         except OSError as error:
             raise self.unusable(error) from None
-        if hasattr(os, "getuid") and (state.st_uid != os.getuid() or state.st_mode & 0o022):
+        if state.st_uid != os.getuid() or state.st_mode & 0o022:
             raise UsageError(
                 f"cache folder {self.folder}: other users can write to it; "
                 "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"

@@ -24,9 +24,7 @@ _ONE_PRESS_S = 1.0
 _PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 #: Ctrl-C, a request to end, and a closed terminal.
-ENDING = frozenset(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
+ENDING = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 _heard: int | None = None
 _heard_s = float("-inf")
@@ -116,10 +114,7 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 def _send(number: int) -> None:
     """Send a signal to the main thread and wake it."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
-    else:
-        signal.raise_signal(number)
+    signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 def end_with_parent() -> None:

@@ -158,15 +158,14 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("name", FORMULAS)
-@pytest.mark.parametrize("fmt", ["csv", "tsv"])
-def test_no_cell_is_a_formula(name: str, fmt: str, tmp_path: Path, matbench: Matbench) -> None:
+def test_no_cell_is_a_formula(name: str, tmp_path: Path, matbench: Matbench) -> None:
     old, new = (
         written(tmp_path / f"{side}.jsonl", name, factor)
         for side, factor in (("old", 1.0), ("new", 1.2))
     )
     for arguments in (("report", new), ("compare", old, new)):
-        text = matbench(*arguments, "--format", fmt).stdout
-        rows = list(csv.reader(io.StringIO(text), delimiter="," if fmt == "csv" else "\t"))
+        text = matbench(*arguments, "--format", "csv").stdout
+        rows = list(csv.reader(io.StringIO(text)))
         cells = [cell.strip() for row in rows for cell in row]
         assert f"'{name.strip()}" in cells
         for cell in cells:

@@ -1,4 +1,4 @@
-"""The outcomes of several attempts, processes, devices and inputs, as one table has them."""
+"""The outcomes of several attempts, processes and devices, as one table has them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ import msgspec
 
 from matbench.analysis import statistics
 from matbench.model import Problem
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, Timing
-
-#: By how much a case must be slower than with other inputs.
-_MARGIN = 1.02
 
 
 def gathered(
     outcomes: Iterable[Outcome], environments: Sequence[Environment]
 ) -> tuple[list[Outcome], list[Environment]]:
     """A failed case that was retried once, and so the repetitions of a case; the devices of one
-    name that measured the same problem have longer names. Numbers that are not finite are unknown.
-    """
-    kept = without_retried([encoding.finite(outcome) for outcome in outcomes])
+    name that measured the same problem have longer names."""
+    kept = without_retried(list(outcomes))
     return told_apart([merge(repeats) for repeats in sets(kept)], environments)
 
 
@@ -199,48 +194,3 @@ def places(environments: Iterable[Environment]) -> dict[str, str]:
         identity: place if taken.count(place) == 1 else identity
         for identity, place in place_of.items()
     }
-
-
-# The distribution of inputs: at its power limit, a GPU may run faster on some than on others.
-
-
-def with_faster_inputs(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Each outcome with a note on the inputs that make the same case fastest, if others do.
-
-    Their times are not taken in turns, so only a difference beyond both intervals and a margin
-    counts.
-    """
-    alike: dict[object, list[Outcome]] = {}
-    together = []
-    for outcome in outcomes:
-        case = outcome.case
-        problem = msgspec.structs.replace(case.problem, inputs="uniform", seed=0)
-        params = frozenset(case.params.items())
-        key = case.backend, case.device, case.device_id, case.sha256, case.kernel, params, problem
-        together.append(alike.setdefault((*key, outcome.mode), []))
-        together[-1].append(outcome)
-    noted = []
-    for outcome, others in zip(outcomes, together, strict=True):
-        mine, notes = outcome.case.problem.inputs, [*outcome.notes]
-        every = [(_times(other), other.case.problem.inputs) for other in others]
-        for over, own in _times(outcome).items():
-            known = [(*t[over], inputs) for t, inputs in every if over in t and inputs != mine]
-            if not known:
-                continue
-            best_ns, _, high_ns, inputs = min(known)
-            if high_ns < own[1] and own[0] > _MARGIN * best_ns:
-                notes.append(f"{over}with {inputs} inputs: {own[0] / best_ns:.2f} × faster")
-        noted.append(msgspec.structs.replace(outcome, notes=tuple(notes)))
-    return noted
-
-
-def _times(outcome: Outcome) -> dict[str, tuple[float, float, float]]:
-    """The time by which a case is ranked, and the ends of its interval, in nanoseconds; and the
-    mean of sustained launches, with those of the fastest and the slowest block."""
-    timing, sustained, found = outcome.timing, outcome.sustained, {}
-    if timing is not None and timing.median_ns and timing.interval_ns is not None:
-        found[""] = timing.median_ns, *timing.interval_ns
-    if sustained is not None and sustained.blocks_ns:
-        ends = min(sustained.blocks_ns), max(sustained.blocks_ns)
-        found["sustained, "] = sustained.mean_ns, *ends
-    return found

@@ -228,25 +228,6 @@ def drift_of(timing: Timing | None) -> float:
     return statistics.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
 
 
-def may_decide(row: Ranked, ranked: Sequence[Ranked]) -> bool:
-    """Whether the doubts about a time leave open which of its ranking is the fastest.
-
-    A time may be off by its interval, or by its drift: may it change places with the fastest or, if
-    it is that, with any other? One without rivals is in doubt if it drifts.
-    """
-
-    def ends_ns(one: Ranked) -> tuple[float, float]:
-        time = time_ns(one.outcome) or 0.0
-        factor = 1 + max(one.spread or 0.0, abs(drift_of(one.outcome.timing)))
-        return time / factor, time * factor
-
-    first, *others = (one for one in ranked if one.rivals)
-    low, high = ends_ns(row)
-    rivals = map(ends_ns, others if row is first else [first])
-    overlaps = (low <= other_high and other_low <= high for other_low, other_high in rivals)
-    return any(overlaps) if others else drift_of(row.outcome.timing) != 0
-
-
 def held_mhz(timing: Timing | None) -> float | None:
     """The mean SM clock while these samples were taken."""
     clocks = [moment.sm_mhz for moment in timing.conditions[1:] if moment.sm_mhz] if timing else []

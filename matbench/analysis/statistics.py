@@ -213,62 +213,49 @@ def compare_samples(
     candidate_ns: Samples,
     threshold: float = 0.01,
     confidence: float = 0.995,
-    *,
-    paired: bool = False,
-    looks: int = 1,
 ) -> Comparison:
-    """Decide whether the candidate is FASTER, SLOWER or the SAME as the baseline, or UNDECIDED.
+    """Decide whether the candidate is FASTER, SLOWER or the SAME as the baseline, or UNDECIDED, by
+    samples that were not taken in turns.
 
-    SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
-    else FASTER or SLOWER if it excludes 1. Samples that are not positive, or too few for the
-    confidence, are UNDECIDED.
-
-    `paired`: samples i of both were taken together, in random order. The interval is that of the
-    median of candidate / baseline over the pairs, extended to the ratio of medians. The
-    false-positive rate for equal kernels is at most 1 − `confidence`, even with drift and
-    autocorrelation.
-
-    Unpaired: the intervals of both medians' logarithms are combined by the squares of their
-    widths (Zou and Donner, Statistics in Medicine 27, 2008). No common shape is assumed.
+    Samples that are not positive, or too few for the confidence, are UNDECIDED. The intervals of
+    both medians' logarithms are combined by the squares of their widths (Zou and Donner, Statistics
+    in Medicine 27, 2008). No common shape is assumed.
     """
-    a = np.asarray(baseline_ns, dtype=np.float64)
-    b = np.asarray(candidate_ns, dtype=np.float64)
-    ratio: float | None = None
-    interval: tuple[float, float] | None = None
-    verdict: Verdict = "UNDECIDED"
-    reason = _unfit(a, b, paired=paired)
-    if not reason:
-        a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
-        log_ratio = b_median - a_median
-        ratio = math.exp(log_ratio)
-        if not min(_rank(a.size, confidence), _rank(b.size, confidence)):
-            fewest = math.ceil(1 - math.log2(1 - confidence))
-            reason = f"{min(a.size, b.size)} samples are too few; {fewest} are needed"
-    if not reason:
-        # Of logarithms, so that swapping both only changes signs.
-        if paired:
-            low, high = median_interval(np.log(b) - np.log(a), confidence)
-            low, high = min(low, log_ratio), max(high, log_ratio)
-        else:
-            a_low, a_high = median_interval(np.log(a), confidence)
-            b_low, b_high = median_interval(np.log(b), confidence)
-            low = log_ratio - math.hypot(b_median - b_low, a_high - a_median)
-            high = log_ratio + math.hypot(b_high - b_median, a_median - a_low)
-        verdict, reason = verdict_on(low, high, threshold)
-        interval = math.exp(low), math.exp(high)
-    return Comparison(ratio, interval, verdict, looks, (a.size, b.size), reason)
+    a, b = np.asarray(baseline_ns, np.float64), np.asarray(candidate_ns, np.float64)
+    result = _medians_compared(a, b, confidence)
+    if result.reason:
+        return result
+    # Of logarithms, so that swapping both only changes signs.
+    a_median, b_median = math.log(np.median(a)), math.log(np.median(b))
+    a_low, a_high = median_interval(np.log(a), confidence)
+    b_low, b_high = median_interval(np.log(b), confidence)
+    low = b_median - a_median - math.hypot(b_median - b_low, a_high - a_median)
+    high = b_median - a_median + math.hypot(b_high - b_median, a_median - a_low)
+    return _decided(result, low, high, threshold)
 
 
-def _unfit(a: Vector, b: Vector, *, paired: bool) -> str:
-    """Why these samples cannot be compared; empty if they can."""
-    for name, x in (("baseline", a), ("candidate", b)):
-        if not x.size:
-            return f"no {name} samples"
+def _medians_compared(a: Vector, b: Vector, confidence: float) -> Comparison:
+    """The ratio of medians, without a verdict; the reason says why there cannot be one, if so."""
+    counts, reason = (a.size, b.size), ""
+    for name, x in (("candidate", b), ("baseline", a)):
         if not (x > 0).all():  # a clock may be too coarse
-            return f"{np.count_nonzero(~(x > 0))} of {x.size} {name} samples are not positive"
-    if paired and a.size != b.size:
-        return f"{a.size} baseline and {b.size} candidate samples are not pairs"
-    return ""
+            reason = f"{np.count_nonzero(~(x > 0))} of {x.size} {name} samples are not positive"
+        if not x.size:
+            reason = f"no {name} samples"
+    ratio = None if reason else float(np.median(b) / np.median(a))
+    if not reason and not _rank(min(counts), confidence):
+        fewest = math.ceil(1 - math.log2(1 - confidence))
+        reason = f"{min(counts)} samples are too few; {fewest} are needed"
+    return Comparison(ratio, None, "UNDECIDED", 1, counts, reason)
+
+
+def _decided(
+    result: Comparison, low: float, high: float, threshold: float, least: float = 0.0
+) -> Comparison:
+    """The comparison with an interval of log(candidate / baseline), and the verdict on that."""
+    verdict, reason = verdict_on(low, high, threshold, least)
+    interval = math.exp(low), math.exp(high)
+    return msgspec.structs.replace(result, interval=interval, verdict=verdict, reason=reason)
 
 
 def verdict_on(
@@ -276,7 +263,8 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on an interval of log(candidate / baseline), and its reason.
 
-    Differences of at most `least` (a share) make neither FASTER nor SLOWER.
+    SAME if the whole interval of the ratio lies between 1 / (1 + `threshold`) and 1 + `threshold`;
+    else FASTER or SLOWER if it excludes 1. Differences of at most `least` (a share) make neither.
     """
     margin, beyond = math.log1p(threshold), math.log1p(least)
     inside = f"±{threshold * 100:.3g}%"
@@ -295,11 +283,15 @@ def verdict_on(
 class ComparisonPlan(msgspec.Struct, frozen=True):
     """How many interleaved pairs a comparison takes; `maximum_time_ns` in nanoseconds.
 
-    Samples are evaluated when the number of pairs is one of `looks`, each time with an interval of
-    confidence 1 − (1 − `confidence`) / len(looks), so that `confidence` holds for all looks
-    together (Bonferroni). The comparison ends when the whole interval is within ±`threshold` or
-    beyond it; an interval that merely excludes 1 gives a verdict only at the end, because a small
-    difference deserves more pairs.
+    Samples i of both were taken together, in random order. They are evaluated when the number of
+    pairs is one of `looks`, each time with an interval of confidence
+    1 − (1 − `confidence`) / len(looks), so that `confidence` holds for all looks together
+    (Bonferroni), even with drift and autocorrelation. It is that of the median of candidate /
+    baseline over the pairs, extended to the ratio of medians.
+
+    The comparison ends when the whole interval is within ±`threshold` or beyond it; an interval
+    that merely excludes 1 gives a verdict only at the end, because a small difference deserves more
+    pairs.
 
     Differences of at most `least` do not decide. If pairs were taken in blocks, each with data and
     code at other places, the interval also covers that of the median of the blocks (95%): where
@@ -331,32 +323,25 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         is ignored until it has one.
         """
         pairs = min(len(baseline_ns), len(candidate_ns))
-        baseline_ns, candidate_ns = baseline_ns[:pairs], candidate_ns[:pairs]
         time_is_up = not elapsed_ns < self.maximum_time_ns
         last = pairs >= self.looks[-1] or (time_is_up and pairs >= self.looks[0])
         if not last and pairs not in self.looks:
             return None
-        result = compare_samples(
-            baseline_ns,
-            candidate_ns,
-            self.threshold,
-            self.look_confidence,
-            paired=True,
-            looks=min(bisect_left(self.looks, pairs) + 1, len(self.looks)),
-        )
-        if result.interval is None:
+        a, b = (np.asarray(one[:pairs], np.float64) for one in (baseline_ns, candidate_ns))
+        looks = min(bisect_left(self.looks, pairs) + 1, len(self.looks))
+        result = _medians_compared(a, b, self.look_confidence)
+        result = msgspec.structs.replace(result, looks=looks)
+        if result.ratio is None or result.reason:
             return result
-        low, high = map(math.log, result.interval)
+        ratios = np.log(b) - np.log(a)
+        ends = [math.log(result.ratio), *median_interval(ratios, self.look_confidence)]
         if len(starts) > 1:
-            ratios = np.log(candidate_ns) - np.log(baseline_ns)
             blocks = [float(np.median(block)) for block in np.split(ratios, starts[1:])]
-            from_low, to_high = median_interval(blocks)
-            low, high = min(low, from_low), max(high, to_high)
-        verdict, reason = verdict_on(low, high, self.threshold, self.least)
-        interval = math.exp(low), math.exp(high)
-        result = msgspec.structs.replace(result, interval=interval, verdict=verdict, reason=reason)
+            ends += median_interval(blocks)
+        low, high = min(ends), max(ends)
+        result = _decided(result, low, high, self.threshold, self.least)
         beyond = math.log1p(max(self.threshold, self.least))
-        if verdict == "SAME" or low > beyond or high < -beyond:
+        if result.verdict == "SAME" or low > beyond or high < -beyond:
             return result
         if not last:
             return None

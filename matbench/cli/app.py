@@ -55,8 +55,11 @@ class Command(click.Command):
                 formatter.write_dl(lines)
 
 
-class CommandGroup(click.Group):
-    """Turns matbench's errors into one line and an exit code; lists commands in order."""
+class MainGroup(click.Group):
+    """Turns matbench's errors, and a failed write, into one line and an exit code.
+
+    It lists commands in order, and imports them late.
+    """
 
     command_class = Command
 
@@ -74,13 +77,6 @@ class CommandGroup(click.Group):
             signals.ignore()
             say("interrupted", err=True)
             raise click.exceptions.Exit(signals.exit_code()) from None
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-class MainGroup(CommandGroup):
-    """The outermost group: a failed write ends it with a message; it imports commands late."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [*registry.COMMANDS]

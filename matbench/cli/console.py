@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,7 @@ from matbench import signals
 from matbench.show import safe
 
 if TYPE_CHECKING:
-    from matbench.records.environment import Environment
     from matbench.records.outcome import Outcome
-    from matbench.records.reading import Contents
     from matbench.show.table import Report
     from matbench.show.terminal import Screen
     from matbench.worker.output import CapturedOutput
@@ -87,29 +84,6 @@ def show_report(report: Report, fmt: str) -> None:
         return
     console = open_console()
     show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
-
-
-def records_in(files: Iterable[Contents]) -> tuple[list[Environment], list[Outcome]]:
-    """All environments and outcomes in some files, without failures that were retried."""
-    from matbench.analysis import gathering
-
-    environments: list[Environment] = []
-    outcomes: list[Outcome] = []
-    for contents in files:
-        environments += contents.environments
-        outcomes += gathering.without_retried(contents.outcomes)
-    return environments, outcomes
-
-
-def read_files(files: Iterable[str]) -> list[Contents]:
-    """All records in some files; prints notes on oddities."""
-    from matbench.records.reading import Contents
-
-    opened = [Contents(Path(file)) for file in files]
-    for contents in opened:
-        for note in contents.notes:
-            say(f"note: {note}", err=True)
-    return opened
 
 
 def exit_with(

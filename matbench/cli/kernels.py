@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from typing import TYPE_CHECKING, get_args
 
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import open_console, say, show_rich
+from matbench.cli.console import open_console, show_report, show_rich
 from matbench.cli.kernel_files import KernelFiles, kernel_names
-from matbench.cli.options import grouped
+from matbench.cli.options import FORMATS, grouped
 from matbench.errors import UsageError
 from matbench.model import Group
 from matbench.workloads import WORKLOADS
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "fmt",
-    type=click.Choice(["rich", "plain", "github", "json"]),
+    type=click.Choice(FORMATS),
     default="rich",
     show_default=True,
     help="Output format of the list.",
@@ -45,8 +44,7 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     """List the kernels, or show one: its front matter in words, and its source.
 
     The list is in the order in which kernels are best read: those of the tutorials, then the rungs
-    of the ladder by number, then the gallery, each after the one it changes (`previous`). A
-    terminal shows only constants with several values; in a pipe, each kernel is one line.
+    of the ladder by number, then the gallery, each after the one it changes (`previous`).
 
     Of a FOLDER, its *.cu files are listed. A pipe or a file gets the exact source; on a terminal,
     control characters are replaced.
@@ -64,12 +62,14 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     names = [name for name in (name, other) if name]
     loaded = files.loaded(names)
     known, named = loaded.known, loaded.named(names)
-    check_previous(named or known.kernels.values(), known.kernels)
+    if not other:
+        check_previous(named or known.kernels.values(), known.kernels)
     if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
-        _list(named or _every(known), fmt)
+        show_report(view.report(named or _every(known)), fmt)
         return
     if other is not None:
-        text, language = _diff(named[0], named[-1] if other else None, known), "diff"
+        before = named[-1] if other else known.kernels.get(named[0].previous or "")
+        text, language = _diff(named[0], before), "diff"
     else:
         show_rich(view.details(named[0]), "")
         text, language = view.source(named[0]), "cuda"
@@ -91,23 +91,9 @@ def _every(catalogue: Catalogue) -> list[Kernel]:
     return [*listed.values()]
 
 
-def _list(kernels: list[Kernel], fmt: str) -> None:
-    from matbench.show import kernels as view
-
-    if fmt == "rich" and sys.stdout.isatty():
-        show_rich(*view.listing(kernels))
-    else:
-        say(view.text(kernels, fmt))
-
-
-def _diff(kernel: Kernel, other: Kernel | None, known: Catalogue) -> str:
-    """What changes from the other kernel, or from the one that this one names as `previous`."""
-    from matbench.kernelfile import catalogue
-
+def _diff(kernel: Kernel, other: Kernel | None) -> str:
+    """What changes from the other kernel."""
     if other is None:
-        file = catalogue.file_before(kernel, known.kernels)
-        if file is None:
-            raise UsageError(f"{kernel.name}: changes no other kernel file (`previous`)")
-        other = known.kernels.get(kernel.previous or "") or catalogue.load(file)
+        raise UsageError(f"{kernel.name}: changes no other kernel (`previous`)")
     old, new = (one.source.splitlines(keepends=True) for one in (other, kernel))
     return "".join(difflib.unified_diff(old, new, other.path, kernel.path))

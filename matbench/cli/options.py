@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import click
 from matbench.cli import registry
 from matbench.cli.console import say, show_report
 from matbench.cli.outputs import require_file
-from matbench.cli.types import Format, ListOf, Seconds, Seed, Share
+from matbench.cli.types import ListOf, Seconds, Seed, Share
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
@@ -75,13 +74,8 @@ def grouped(command: F) -> F:
     return decorated  # type: ignore[no-any-return]
 
 
-_FORMATS = (
-    "Output format: rich, csv, json, or a tabulate format such as plain, github, pipe, tsv, html "
-    "or latex"
-)
-
-
-_FORMAT: dict[str, Any] = {"default": "rich", "show_default": True, "metavar": "FORMAT"}
+#: How a report is printed; `rich` is for people.
+FORMATS = ("rich", "csv", "json", "plain", "github", "pipe", "html", "latex")
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,10 @@ class ReportOptions:
 
     TITLE: ClassVar = "Output"
 
-    fmt: str = option("--format", type=Format(), help=f"{_FORMATS}.", **_FORMAT)
+    fmt: str = option(
+        "--format", type=click.Choice(FORMATS), default="rich", show_default=True,
+        help="Output format.",
+    )  # fmt: skip
     picture: str | None = option(
         "--picture",
         needs=registry.PICTURE,
@@ -154,7 +151,11 @@ class CaseReportOptions(ReportOptions):
     """For commands whose rows are cases."""
 
     fmt: str = option(
-        "--format", type=Format("junit"), help=f"{_FORMATS}; or junit, for CI systems.", **_FORMAT
+        "--format",
+        type=click.Choice([*FORMATS, "junit"]),
+        default="rich",
+        show_default=True,
+        help="Output format; junit is for CI systems.",
     )
 
 
@@ -486,20 +487,13 @@ class OutputOptions:
         name = self.output if self.resume is None else self.resume
         return None if name is None else Path(name)
 
-    def resuming(self, arguments: list[str], last: Path | None = None) -> str | None:
-        """How to continue a run with these arguments, if there is a file to resume.
+    def resuming(self, last: Path | None) -> str | None:
+        """How to continue, if there is a file to resume.
 
         Without an output file this is the record of the `last` run, until there is another run.
         """
         path = self.file or last
-        if path is None:
-            return None
-        how = "continue" if self.file is not None else "continue before any other run"
-        kept, words = [], iter(arguments)
-        for word in words:
-            if word in ("--output", "--resume"):
-                next(words, None)
-            elif word.partition("=")[0] not in ("--output", "--resume"):
-                kept.append(word)
-        command = shlex.join(["matbench", "run", *kept, "--resume", str(path)])
-        return f"{how} with: {command}"
+        when = "" if self.file is not None else ", before any other run,"
+        again = f"repeat the command with --resume {path}"
+        again += " in place of --output" if self.output is not None else ""
+        return None if path is None else f"to continue{when} {again}"

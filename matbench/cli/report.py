@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from matbench.cli import registry
 from matbench.cli.app import main
-from matbench.cli.console import read_files, records_in, say, show_report
+from matbench.cli.console import say, show_report
 from matbench.cli.options import CaseReportOptions, fastest_option, grouped
 from matbench.cli.outputs import require_apart
 from matbench.errors import UsageError, listed
@@ -26,14 +28,21 @@ def report_files(files: tuple[str, ...], fastest: bool, shown: CaseReportOptions
     matbench report mine.jsonl pairs.json --page mine.html
     """
     require_apart(shown.outputs, files)
-    contents = read_files(files)
 
+    from matbench.records.reading import Contents, RecordSet
+
+    contents = [Contents(Path(file)) for file in files]
+    for note in (note for file in contents for note in file.notes):
+        say(f"note: {note}", err=True)
+
+    from matbench.analysis import gathering
     from matbench.records import encoding
-    from matbench.records.reading import RecordSet
     from matbench.show import outcomes
 
-    environments, kept = records_in(contents)
+    environments = [one for file in contents for one in file.environments]
     every = RecordSet([*environments, *(one for file in contents for one in file.records)])
+    # Of each file alone: another may have the same cases.
+    kept = [one for file in contents for one in gathering.without_retried(file.outcomes)]
     tables = {
         kind.plural: table for kind, _, table in registry.reports(every.findings, environments)
     }

@@ -206,7 +206,7 @@ def run(
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
-    resume = None if replay is not None else output.resuming(sys.argv[2:], sweep.last_run)
+    resume = None if replay is not None else output.resuming(sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
 

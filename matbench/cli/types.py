@@ -72,20 +72,3 @@ class Share(click.ParamType[float]):
         if not 0 <= share < 10:
             self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
         return share
-
-
-class Format(click.ParamType[str]):
-    """A choice whose values are imported only when one is given, for a fast start."""
-
-    name = "format"
-
-    def __init__(self, *more: str) -> None:
-        self.more = more
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        from matbench.show.formats import FORMATS
-
-        known = (*FORMATS, *self.more)
-        if value not in known:
-            self.fail(f"{value!r}: not one of {', '.join(known)}", param, ctx)
-        return str(value)

@@ -6,7 +6,6 @@ import difflib
 import fnmatch
 import functools
 import hashlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,7 +149,7 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     ]
 
 
-# `previous` in front matter makes a tree of kernels, which is listed branch by branch.
+# `previous` in front matter makes a tree of kernels.
 
 
 def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
@@ -165,45 +164,12 @@ def line_to(kernel: Kernel, known: Mapping[str, Kernel]) -> list[Kernel]:
 
 
 def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> None:
-    """`UsageError` if `previous` names a kernel that is neither known nor in a file beside."""
+    """`UsageError` if `previous` names a kernel that is not known."""
     for kernel in kernels:
-        name = kernel.previous
-        if name is None or name in known or file_before(kernel, known) is not None:
-            continue
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
-        raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
-
-
-def file_before(kernel: Kernel, known: Mapping[str, Kernel]) -> Path | None:
-    """The file of the previous kernel: `PREVIOUS.cu` beside this file, or that of a known one."""
-    if kernel.previous is None or not kernel.file:
-        return None
-    beside = Path(kernel.file).with_name(f"{kernel.previous}.cu")
-    before = known.get(kernel.previous)
-    if before is None or beside.is_file():
-        return beside if beside.is_file() else None
-    return Path(before.file) if before.file else None
-
-
-def ordered(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> list[Kernel]:
-    """Each kernel behind its previous one, the longest branch first; then by name.
-
-    `known` are all kernels: those outside the list decide which of its branches begins first.
-    """
-    chosen = {kernel.name: kernel for kernel in kernels}
-    lines = [line_to(kernel, chosen) for kernel in chosen.values()]
-    sizes = Counter(kernel.name for line in lines for kernel in line)  # of what comes behind each
-    longest: dict[str, int] = {}
-    for line in sorted(lines, key=len):
-        longest |= dict.fromkeys((kernel.name for kernel in line), len(line))
-
-    def place(line: list[Kernel]) -> list[tuple[int, int, str]]:
-        first, *others = line
-        start = (len(line_to(first, known)), 0, first.name)
-        return [start, *((-longest[k.name], -sizes[k.name], k.name) for k in others)]
-
-    return [line[-1] for line in sorted(lines, key=place)]
+        if (name := kernel.previous) is not None and name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
+            raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
 
 
 class Catalogue:
@@ -224,9 +190,9 @@ class Catalogue:
         return self.kernels[name]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
-        """The kernels of a group (`all`: of every group) and workload, each behind its previous.
+        """The kernels of a group (`all`: of every group) and workload, branch by branch.
 
-        To `ladder` belong all rungs, also those that are the tutorials'.
+        To `ladder` belong all rungs, also those that are the tutorials', in their order.
         """
         members = [
             kernel
@@ -234,7 +200,9 @@ class Catalogue:
             if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
             and workload in (None, kernel.workload)
         ]
-        return ordered(members, self.kernels)
+        if name == "ladder":
+            return sorted(members, key=lambda kernel: kernel.rung or 0)
+        return sorted(members, key=lambda kernel: [k.name for k in line_to(kernel, self.kernels)])
 
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)

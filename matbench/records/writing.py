@@ -6,7 +6,6 @@ However a run ends, its file can be read and resumed.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import ExitStack, suppress
 from io import FileIO
 from pathlib import Path
@@ -200,6 +199,5 @@ def _sync_folder(folder: Path) -> None:
 def _unlock(lock: filelock.BaseFileLock) -> None:
     # Delete the lock file while it is locked: a run that waits for it then sees that it is gone.
     with suppress(OSError):
-        if sys.platform != "win32":
-            Path(lock.lock_file).unlink()
+        Path(lock.lock_file).unlink()
     lock.release()

@@ -11,21 +11,13 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from tabulate import tabulate, tabulate_formats
+from tabulate import tabulate
 
 from matbench.records import encoding
 from matbench.show import safe
 from matbench.show.table import Column, Footnotes, JUnitCase, Report, Section, flat, last_cell
 
-# Excluded: these have no known escape for arbitrary text, and records are not trusted.
-_NO_ESCAPE = {
-    "asciidoc", "jira", "latex_raw", "mediawiki", "moinmoin", "textile", "unsafehtml", "youtrack",
-}  # fmt: skip
-#: The values of `--format`.
-FORMATS: tuple[str, ...] = (
-    "rich", "csv", "json", *(name for name in tabulate_formats if name not in _NO_ESCAPE),
-)  # fmt: skip
-
+_MARKDOWN = ("github", "pipe")
 #: What Markdown takes for markup: anywhere, around a word, and at the beginning of a line.
 _MARKUP = re.compile(
     r"[\\`*|\[\]~]|(?<![^\W_])_|_(?![^\W_])|^ *(?:[-+=](?![\d.])|[>:]|\d+[.)](?!\S))", re.MULTILINE
@@ -37,7 +29,7 @@ _FORMULA = re.compile(r"[=@\t\r]|[-+](?!\d[\d.,]*%?$)")
 
 
 def text(report: Report, fmt: str) -> str:
-    """The report in any of `FORMATS` but `rich`, or as `junit`; nothing is cut."""
+    """The report in any format of `--format` but `rich`; nothing is cut."""
     if fmt == "json":
         return encoding.array(report.records())
     if fmt == "junit":
@@ -73,31 +65,23 @@ def section(contents: Section, fmt: str) -> list[str]:
 
 def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: str) -> str:
     """Cells, escaped but otherwise unchanged, in one of tabulate's formats."""
-    table = tabulate(
+    return tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],
         headers=[escape(column.title, fmt) for column in columns],
         tablefmt=fmt,
         colalign=["right" if column.right else "left" for column in columns] if rows else None,
         disable_numparse=True,
     )
-    if fmt != "tsv":
-        return str(table)
-    tabs = len(columns) - 1  # tabulate strips those before empty last cells
-    return "\n".join(line + "\t" * (tabs - line.count("\t")) for line in table.split("\n"))
 
 
 def escape(cell: str, fmt: str) -> str:
-    """`tabulate` escapes for HTML and LaTeX, but not for these."""
-    if fmt in ("github", "pipe"):
-        cell = cell.replace("&", "&amp;").replace("<", "&lt;")
-        # An invisible space, because GitHub looks again at what Markdown has made of the rest.
-        cell = _REFERRING.sub(lambda match: f"&#{ord(match[0])};&#8203;", cell)
-        return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", cell)
-    if fmt == "rst":
-        return re.sub(r"([\\`*|]|_(?![^\W_]))", r"\\\1", cell)
-    if fmt == "tsv":
-        return "\n".join(map(_no_formula, cell.split("\n")))
-    return cell.replace("|", "\\vert{}") if fmt == "orgtbl" else cell
+    """`tabulate` escapes for HTML and LaTeX, but not for Markdown."""
+    if fmt not in _MARKDOWN:
+        return cell
+    cell = cell.replace("&", "&amp;").replace("<", "&lt;")
+    # An invisible space, because GitHub looks again at what Markdown has made of the rest.
+    cell = _REFERRING.sub(lambda match: f"&#{ord(match[0])};&#8203;", cell)
+    return _MARKUP.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", cell)
 
 
 def prose(lines: Sequence[str], fmt: str) -> str:
@@ -105,10 +89,9 @@ def prose(lines: Sequence[str], fmt: str) -> str:
     lines = [safe.text(line) for line in lines]
     if fmt == "html":
         return "\n".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    if fmt.startswith("latex"):
+    if fmt == "latex":
         return "\n".join("% " + line.replace("\n", "\n% ") for line in lines)
-    between = "\n\n" if fmt in ("github", "pipe", "rst") else "\n"
-    return between.join(escape(line, fmt) for line in lines)
+    return ("\n\n" if fmt in _MARKDOWN else "\n").join(escape(line, fmt) for line in lines)
 
 
 # CSV

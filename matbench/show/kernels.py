@@ -2,64 +2,57 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from matbench.model import Kernel
+import msgspec
 
-if TYPE_CHECKING:  # rich and tabulate take longer to import than a list takes to print
+from matbench.model import Kernel
+from matbench.show.table import Column, Group, Report, Row, grouped, numeric, section, under
+
+if TYPE_CHECKING:  # rich takes longer to import than a list takes to print
     from rich.console import RenderableType
 
 
-def text(kernels: Sequence[Kernel], fmt: str) -> str:
-    """One line or one object for each kernel."""
+class ListedKernel(msgspec.Struct, frozen=True):
+    """What a list says of a kernel."""
+
+    kernel: str
+    workload: str
+    group: str
+    rung: int | None
+    previous: str | None
+    summary: str
+    requires: str | None
+    sweeps: str | None
+
+
+COLUMNS = (
+    Column("kernel", "kernel"),
+    *under("", "workload group"),
+    numeric("rung", "rung"),
+    Column("after", "previous", drop=2),
+    Column("summary", "summary"),
+    Column("needs", "requires"),
+    Column("constants", "sweeps", drop=1),
+)
+
+
+def report(kernels: Sequence[Kernel]) -> Report:
+    """Kernels in the order given, a section for each group of a workload."""
     rows = [
-        {
-            "kernel": kernel.name,
-            "workload": kernel.workload,
-            "group": kernel.group,
-            "rung": kernel.rung or "",
-            "previous": kernel.previous or "",
-            "summary": kernel.summary,
-            "requires": ", ".join(kernel.requires),
-            "sweeps": _values(kernel.sweep),
-        }
+        ListedKernel(
+            kernel.name, kernel.workload, kernel.group, kernel.rung, kernel.previous,
+            kernel.summary, ", ".join(kernel.requires) or None, _values(kernel.sweep) or None,
+        )
         for kernel in kernels
+    ]  # fmt: skip
+    sections = [
+        section([title], COLUMNS, "", [Group("", Row.each(COLUMNS, members, lambda _: Row()))])
+        for title, members in grouped(rows, lambda row: f"{row.workload} · {row.group}").items()
     ]
-    if fmt == "json":
-        return json.dumps(rows, indent=2, ensure_ascii=False)
-    from matbench.show import formats
-    from matbench.show.table import Column
-
-    optional = {key for key in ("rung", "previous") if not any(row[key] for row in rows)}
-    columns = [Column(title) for title in rows[0] if title not in optional] if rows else []
-    cells = [[str(row[column.title]) for column in columns] for row in rows]
-    table = formats.markup_table(columns, cells, "plain" if fmt == "rich" else fmt)
-    return "\n".join(line.rstrip() for line in table.splitlines())
-
-
-def listing(kernels: Sequence[Kernel]) -> Iterator[RenderableType]:
-    """For a terminal: names and summaries; below them, swept constants and requirements."""
-    from rich.table import Table
-    from rich.text import Text
-
-    for title, members in groupby(kernels, lambda kernel: f"{kernel.workload} · {kernel.group}"):
-        yield Text(title, style="bold")
-        table = Table.grid(padding=(0, 2))
-        for kernel in members:
-            table.add_row(Text(f"  {kernel.name}"), Text(kernel.summary))
-            swept = {name: values for name, values in kernel.sweep.items() if len(values) > 1}
-            rung = f"rung {kernel.rung}" if kernel.rung else ""
-            after = f"after {kernel.previous}" if kernel.previous else ""
-            needs = f"needs {', '.join(kernel.requires)}" if kernel.requires else ""
-            details = " · ".join(filter(None, (rung, after, _values(swept), needs)))
-            if details:
-                table.add_row("", Text(details))
-        yield table
-        yield Text()
+    return Report(tuple(sections), f"{len(rows)} kernels", COLUMNS, lambda: rows, lambda: rows)
 
 
 def details(kernel: Kernel) -> RenderableType:

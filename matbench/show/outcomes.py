@@ -47,7 +47,6 @@ def report(
     """
     every, given = list(outcomes), list(environments)
     shown, about = gathering.gathered(every, given)
-    shown = gathering.with_faster_inputs(shown)
     statuses = [outcome.status for outcome in shown]
     footer = ", ".join(f"{statuses.count(status)} {status}" for status in ranking.STATUSES)
     if fastest:
@@ -196,12 +195,14 @@ def rows(ranked: Sequence[Ranked], columns: Sequence[Column]) -> tuple[Row, ...]
 
 
 def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
-    """`among` is its ranking: on a CPU only those that may lead it keep the doubts about them."""
-    outcome = row.outcome
-    is_usual = among is not None and row.rivals and outcome.case.device_kind == "cpu"
-    doubts = _doubts(outcome.timing)
-    if doubts and is_usual and not ranking.may_decide(row, among or ()):
-        doubts = []
+    """`among` is its ranking: on a CPU, where doubts are usual, only those are told that leave open
+    which of it is the fastest."""
+    outcome, doubts = row.outcome, _doubts(row.outcome.timing)
+    if among is not None and row.rivals and outcome.case.device_kind == "cpu":
+        if row.rivals == 1:
+            doubts = [*_drift(outcome.timing)]
+        elif not row.leads or sum(one.leads for one in among) == 1:
+            doubts = []
     return Row(
         status="" if row.rivals else outcome.status,  # a time implies "measured"
         reason=reasons.outcome_reason(outcome),

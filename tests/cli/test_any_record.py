@@ -22,11 +22,12 @@ from support.records import environment, outcome
 
 from matbench import backends, cli
 from matbench.backends.cuda import compilation
+from matbench.cli.options import FORMATS
 from matbench.errors import UsageError
 from matbench.model import Skip
 from matbench.records import KINDS, encoding, reading
 from matbench.records.environment import Environment
-from matbench.show import formats, safe
+from matbench.show import safe
 from matbench.worker.process import DiedError, WorkerProcess
 
 
@@ -44,7 +45,7 @@ def text(*records: Plain) -> str:
         max_size=3,
     ),
     timed=st.lists(any_record.timed(), max_size=2),
-    fmt=st.sampled_from(formats.FORMATS),
+    fmt=st.sampled_from(FORMATS),
 )
 def test_any_record_is_shown_or_refused(
     environment: Plain, found: list[Plain], timed: list[Plain], fmt: str, matbench: Matbench,

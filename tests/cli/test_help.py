@@ -12,6 +12,7 @@ from support.terminal import on_terminal
 
 from matbench import __version__
 from matbench.cli import registry
+from matbench.cli.options import FORMATS
 
 COMMANDS = [path for path in command_paths() if not isinstance(command_at(path), click.Group)]
 
@@ -62,7 +63,7 @@ def test_the_version(matbench: Matbench) -> None:
 #: Options with another meaning in another command, shown by their metavar.
 DIFFERENT = {
     "--output": {"FILE", "DIR|FILE.cu"},  # of records and pictures; of a kernel file
-    "--format": {"FORMAT", "[rich|plain|github|json]"},  # `list` has neither CSV nor HTML
+    "--format": {f"[{'|'.join(formats)}]" for formats in (FORMATS, (*FORMATS, "junit"))},
 }
 
 

@@ -27,7 +27,7 @@ def test_list_names_every_kernel(matbench: Matbench) -> None:
     assert tiled["sweeps"] == "TILE 8, 16, 32"
     assert tiled["rung"] == 2
     [loop] = [row for row in rows if row["kernel"] == "host-loop"]
-    assert (loop["group"], loop["rung"], loop["requires"]) == ("baseline", "", "host")
+    assert (loop["group"], loop["rung"], loop["requires"]) == ("baseline", None, "host")
 
 
 @pytest.mark.parametrize("kernel", catalogue.builtin(), ids=lambda kernel: kernel.name)
@@ -58,7 +58,8 @@ def test_kernels_follow_what_they_change(matbench: Matbench, write_kernel: Kerne
 
 def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: KernelWriter) -> None:
     one, two = write_kernel("one"), write_kernel("two", front='previous = "one"')
-    text = matbench("kernels", two, "--diff").stdout
+    assert "previous); name its file" in matbench("kernels", two, "--diff", code=2).stderr
+    text = matbench("kernels", two, "--diff", one).stdout
     assert text.startswith(f"--- {one}\n+++ {two}\n@@ ")
     assert '\n+// previous = "one"\n' in text
     done = subprocess.run(["patch", "-o", "-", one], input=text, capture_output=True, text=True)

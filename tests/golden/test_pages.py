@@ -27,9 +27,9 @@ from support.tables import (
     timing,
 )
 
-from matbench.model import Conditions, DeviceInfo, Inputs, Kernel, LaunchRules, Problem, Skip
+from matbench.model import Conditions, DeviceInfo, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
-from matbench.records.outcome import Accuracy, Claims, Outcome, Sustained
+from matbench.records.outcome import Accuracy, Claims, Sustained
 from matbench.show import comparisons, kernels, outcomes
 from matbench.show.formats import text
 from matbench.show.table import Report
@@ -84,10 +84,6 @@ LASTING = Sustained(
 UNSTEADY = msgspec.structs.replace(
     LASTING, steady=False, throttled=("SwPowerCap",), power_w=None, idle_w=None
 )
-
-
-def of_inputs(inputs: Inputs, ms: float) -> Outcome:
-    return on_h200("mine", ms, **at(64, inputs=inputs))
 
 
 OUTCOMES: dict[str, Report] = {
@@ -183,8 +179,6 @@ NOTES: dict[str, Report] = {
     "a drift of 4%, and one of 0.6%": made(
         outcome("a", 1, cold=SLOPES[0], hot=SLOPES[1]), outcome("b", 2, cold=SLOPES[1])
     ),
-    "speed that depends on inputs": made(of_inputs("uniform", 1.0), of_inputs("normal", 1.5)),
-    "speed that hardly does": made(of_inputs("uniform", 1.0), of_inputs("normal", 1.01)),
 }  # fmt: skip
 
 
@@ -269,19 +263,17 @@ def of_reports(reports: dict[str, Report]) -> Iterator[str]:
 
 
 def of_formats() -> Iterator[str]:
-    mixed, pair = OUTCOMES["every status, on two devices and the host"], [TILED, FOLLOWER]
+    mixed, listed = OUTCOMES["every status, on two devices and the host"], [TILED, FOLLOWER, CUBLAS]
     yield f"=== 80 columns\n\n{shown(mixed, 80)}\n"
     yield f"=== 60 columns\n\n{shown(comparisons.report(COMPARED), 60)}\n"
     for fmt in ("plain", "github"):
-        listed = kernels.text([TILED, CUBLAS], fmt), kernels.text(pair, fmt)
-        yield "\n\n".join((f"=== {fmt}", text(mixed, fmt), *listed, ""))
+        yield "\n\n".join((f"=== {fmt}", text(mixed, fmt), text(kernels.report(listed), fmt), ""))
     for name in ("claims", "no result at several sizes"):
         yield f"=== plain: {name}\n\n{text(OUTCOMES[name], 'plain')}\n"
     narrow = shown(OUTCOMES["shares of the limit and of cuBLAS"], 80)
     yield f"=== 80 columns for more\n\n{narrow}\n"
-    yield f"=== json\n\n{kernels.text(pair, 'json')}\n"
-    yield f"=== a list\n\n{printed(kernels.listing([TILED, CUBLAS]), 80)}\n"
-    yield f"=== with what follows\n\n{printed(kernels.listing(pair), 80)}\n"
+    yield f"=== json\n\n{text(kernels.report(listed), 'json')}\n"
+    yield f"=== a list\n\n{shown(kernels.report(listed), 80)}\n"
     for kernel in (FOLLOWER, CUBLAS):
         yield f"=== {kernel.name}\n\n{printed([kernels.details(kernel)], 100)}\n"
 

@@ -1,4 +1,4 @@
-"""The order of kernels: each behind its previous one, the longest branch first."""
+"""The order of kernels: each behind its previous one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.kernels import KernelWriter, kernel_text, own_file
+from support.kernels import KernelWriter, kernel_text
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
@@ -36,26 +36,13 @@ def names(kernels: list[Kernel]) -> list[str]:
     [
         ("b a c", "a b c"),
         ("a<b b<c c", "c b a"),
-        ("root leaf<root b<root c<b", "root b c leaf"),  # the longest branch first
-        ("root a<root b<root c<b d<b a2<a", "root b c d a a2"),  # then the one with most kernels
-        ("root b<root a<root", "root a b"),  # then by name
+        ("root leaf<root b<root c<b", "root b c leaf"),
         ("b<elsewhere a", "a b"),  # what it follows is not at hand
     ],
 )
 def test_each_kernel_stands_behind_its_previous_one(text: str, expected: str) -> None:
-    kernels = tree(text)
-    assert names(catalogue.ordered(kernels.values(), kernels)) == expected.split()
-    backwards = catalogue.ordered(reversed(kernels.values()), kernels)
-    assert names(backwards) == expected.split()
-
-
-def test_a_part_of_the_tree_begins_with_what_is_nearest_to_the_first() -> None:
-    known = tree("x y<x late<y first<x")
-    part = [known["late"], known["first"]]
-    assert names(catalogue.ordered(part, known)) == ["first", "late"]
-    assert names(catalogue.ordered(part, {})) == ["first", "late"]
-    known = tree("x y<x a<y b<x")
-    assert names(catalogue.ordered([known["a"], known["b"]], known)) == ["b", "a"]
+    for kernels in (tree(text).values(), reversed(tree(text).values())):
+        assert names(Catalogue(kernels).group("tutorial")) == expected.split()
 
 
 def test_every_kernel_of_matbench_follows_one_that_exists() -> None:
@@ -77,7 +64,7 @@ def test_every_kernel_of_matbench_follows_one_that_exists() -> None:
     assert len(found) <= 16
     rungs = Catalogue(known.values()).group("gallery", "dot")
     assert names(rungs) == [
-        "dot-one-warp", "dot-vectorized", "dot-shuffle", "dot-single-pass", "dot-compensated"
+        "dot-one-warp", "dot-vectorized", "dot-compensated", "dot-shuffle", "dot-single-pass"
     ]  # fmt: skip
 
 
@@ -93,16 +80,6 @@ def test_a_previous_kernel_that_does_not_exist(write_kernel: KernelWriter) -> No
         with pytest.raises(UsageError) as refused:
             catalogue.check_previous([mine], known)
         assert str(refused.value) == f"{path}: {reason}"
-    write_kernel("xyzzy")
-    catalogue.check_previous([mine], known)  # in a file beside it
-    assert catalogue.file_before(mine, known) == path.with_name("xyzzy.cu")
-
-
-def test_files_of_the_previous_kernel(write_kernel: KernelWriter) -> None:
-    known = {kernel.name: kernel for kernel in catalogue.builtin()}
-    mine = catalogue.load(write_kernel("mine", front='previous = "tiled"'))
-    assert catalogue.file_before(mine, known) == own_file("tiled")
-    assert catalogue.file_before(catalogue.load(write_kernel("alone")), known) is None
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,26 @@
-"""Encoding: records survive a round trip; values that are not finite become null, with a note."""
+"""Encoding: records survive a round trip; numbers that are not finite become null."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support import any_record
-from support.optional import present
 from support.record_files import write
 from support.records import environment, in_turns, outcome, timing
 
-from matbench.model import Conditions
+from matbench.errors import MatbenchError
 from matbench.records import encoding
 from matbench.records.comparison import Comparison
-from matbench.records.outcome import Accuracy, BlockTimes, Build, Outcome
-from matbench.records.reading import read
+from matbench.records.outcome import Accuracy, Outcome
+from matbench.records.reading import Contents, read
 
 
 @pytest.fixture
@@ -55,106 +53,19 @@ def test_what_is_written_is_read_and_written_the_same(
     assert kinds == ["environment"] + ["outcome"] * len(records)
 
 
-FULL = outcome(
-    build=Build(duration_s=1.0, occupancy=0.5),
-    accuracy=Accuracy(0.1, 0.2, 0.3),
-    cold=timing(samples_ns=(1.0, 2.0, 3.0), interval_ns=(1.0, 3.0), notes=("before",)),
-    hot=timing(interval_ns=(1.0, 1e9), conditions=(Conditions(power_w=1.0, load=2.0),)),
-    blocks=BlockTimes(median_ns=1.0, imbalance=0.1, perturbation=0.2, sm_mhz=3.0),
-    copy_bytes_per_s=1e12,
-)
-
-
-def floats(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Where a record holds floats, except those checked when a kernel file is loaded."""
-    if isinstance(value, float):
-        yield path
-    elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            if name not in ("claims", "alpha", "beta"):
-                yield from floats(getattr(value, name), (*path, name))
-    elif isinstance(value, tuple):
-        for index, item in enumerate(value):
-            yield from floats(item, (*path, index))
-
-
-def replaced(value: Any, path: tuple[str | int, ...], number: float) -> Any:
-    if not path:
-        return number
-    first, *rest = path
-    if isinstance(first, int):
-        items = list(value)
-        items[first] = replaced(items[first], tuple(rest), number)
-        return tuple(items)
-    changed = replaced(getattr(value, first), tuple(rest), number)
-    return msgspec.structs.replace(value, **{first: changed})
-
-
-@pytest.mark.parametrize("place", list(floats(FULL)), ids=lambda place: ".".join(map(str, place)))
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, np.float32("nan")])
-def test_the_infinite_is_unknown(place: tuple[str | int, ...], number: float, path: Path) -> None:
-    record = replaced(FULL, place, number)
-    write(path, record)
+def test_the_infinite_is_unknown(number: float, path: Path) -> None:
+    accuracy, cold = Accuracy(number, 0.5, None), timing(median_ns=number, interval_ns=(1.0, 2.0))
+    write(path, outcome(accuracy=accuracy, cold=cold))
     for line in path.read_text().splitlines():
         parsed(line)
-    (found,) = read(path)[1]
-    assert found == encoding.finite(record)
-    assert found != FULL
-    holder = found
-    if place[0] in ("cold", "hot"):
-        holder = getattr(found, str(place[0]))
-    field = str([name for name in place if isinstance(name, str)][-1])
-    assert holder.notes[-1].startswith("not finite, so recorded as unknown: ")
-    assert f"{field} ({float(number)})" in holder.notes[-1]
-    cold, hot = present(found.cold), present(found.hot)
-    assert len(found.notes) + len(cold.notes) + len(hot.notes) == 2
+    known = replace(cold, median_ns=None)
+    assert read(path)[1] == [outcome(accuracy=Accuracy(None, 0.5, None), cold=known)]
 
 
-def test_samples_that_are_finite_stay_without_the_median_of_all() -> None:
-    known = timing(samples_ns=(1.0, math.nan, 3.0, math.inf), median_ns=2.0, interval_ns=(1.0, 3.0))
-    found = encoding.finite(outcome(hot=known, notes=("mine",)))
-    assert found.hot is not None
-    assert (found.hot.samples_ns, found.hot.median_ns, found.hot.interval_ns) == (
-        *((1.0, 3.0), None, None),
-    )
-    assert found.hot.notes == ("not finite, so recorded as unknown: samples_ns (inf, nan)",)
-    assert found.notes == ("mine",)
-
-
-def test_a_median_that_is_not_finite_is_unknown_beside_its_samples() -> None:
-    found = encoding.finite(outcome(cold=timing(samples_ns=(1.0, 2.0), median_ns=math.nan)))
-    assert found.cold is not None
-    assert (found.samples_ns, found.median_ns) == ((1.0, 2.0), None)
-    assert found.cold.notes == ("not finite, so recorded as unknown: median_ns (nan)",)
-
-
-def test_what_is_finite_is_left_as_it_is() -> None:
-    assert encoding.finite(FULL) == FULL
-
-
-def test_an_infinite_share_of_the_bound_is_null_with_its_reason(path: Path) -> None:
-    write(
-        path,
-        outcome(status="wrong", reason="never written", accuracy=Accuracy(None, None, math.inf)),
-    )
-    plain = json.loads(path.read_text().splitlines()[1])
-    assert plain["accuracy"]["bound_ratio"] is None
-    assert plain["notes"] == ["not finite, so recorded as unknown: accuracy.bound_ratio (inf)"]
-    problem = plain["case"]["problem"]
-    assert (problem["M"], problem["N"], problem["K"]) == (17, 33, 65)
-
-
-def test_records_of_every_kind_are_finite() -> None:
-    unsure = Comparison(math.nan, (1.0, math.inf), "UNDECIDED", 1, (3, 3), "too few")
-    other = outcome(cold=timing(median_ns=math.inf))
-    (plain,) = parsed(encoding.array([in_turns(unsure, FULL, other)]))
-    assert plain["comparison"]["interval"] is None
-    assert plain["notes"] == [
-        "not finite, so recorded as unknown: comparison.ratio (nan), comparison.interval (inf)"
-    ]
-    assert plain["candidate"]["cold"]["notes"] == [
-        "not finite, so recorded as unknown: median_ns (inf)"
-    ]
+def test_a_sample_must_be_known(path: Path) -> None:
+    with pytest.raises(MatbenchError, match="contradicts itself: Expected `float`, got `null`"):
+        write(path, outcome(cold=timing(samples_ns=(1.0, math.inf))))
 
 
 def test_names_that_are_not_utf8_and_numpys_scalars_are_recorded(path: Path) -> None:
@@ -171,10 +82,12 @@ def test_an_answer_is_written_as_records_are() -> None:
 
 
 def test_json_is_the_same_objects_as_one_array(path: Path) -> None:
-    accuracy = Accuracy(math.nan, None, None)
-    records = [outcome(), outcome(status="failed", accuracy=accuracy)]
+    comparison = Comparison(math.nan, None, "UNDECIDED", 1, (3, 3), "too few")
+    records = [outcome(), in_turns(comparison, outcome(), outcome(status="failed"))]
     write(path, *records)
     text = encoding.array([environment(), *records])
-    assert json.loads(text) == [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text(text)
-    assert read(path) == ([environment()], [encoding.finite(record) for record in records])
+    assert parsed(text) == [json.loads(line) for line in path.read_text().splitlines()]
+    assert parsed(text)[2]["comparison"]["ratio"] is None
+    array = path.with_name("array.json")
+    array.write_text(text)
+    assert Contents(array).records == Contents(path).records

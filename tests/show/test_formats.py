@@ -16,7 +16,7 @@ from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Skip
 from matbench.records.outcome import Outcome
 from matbench.show import comparisons, formats, outcomes, safe
-from matbench.show.formats import FORMATS, text
+from matbench.show.formats import text
 
 
 def test_csv_holds_the_numbers_as_they_are() -> None:
@@ -62,11 +62,6 @@ def test_markup_of_a_record_stays_text() -> None:
     assert "[red]x[/red]" in shown(made(named))
     hostile = DeviceInfo("cuda", 0, "<img src=x>", "gpu", "1", "1", {})
     assert "<img" not in text(made(outcome("x", 1, hostile)), "html")
-
-
-def test_formats_that_cannot_hold_any_text_are_not_offered() -> None:
-    assert {"rich", "plain", "github", "csv", "json", "html", "latex"} <= set(FORMATS)
-    assert not {"unsafehtml", "latex_raw", "jira"} & set(FORMATS)
 
 
 def test_a_table_may_have_no_rows() -> None:

@@ -26,7 +26,6 @@ from matbench.features.page import findings as _findings
 from matbench.features.page import summary
 from matbench.features.page.findings import table
 from matbench.features.page.summary import Summary
-from matbench.records import encoding
 from matbench.records.environment import Environment
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.records.reading import Pair, RecordSet
@@ -50,10 +49,9 @@ def page(
     outcomes: Sequence[Outcome], environments: Sequence[Environment], findings: Iterable[Pair] = ()
 ) -> str:
     """The whole document; the same records give the same bytes."""
-    kept = [encoding.finite(outcome) for outcome in outcomes]
     devices = [device for environment in environments for device in environment.devices]
     pairs = list(findings)
-    case_data = cases.make_cases(kept, devices, _findings.limits(pairs))
+    case_data = cases.make_cases(outcomes, devices, _findings.limits(pairs))
     more = _findings.make_findings(pairs, case_data.ranked)
     about = summary.make_summaries(case_data.ranked, environments)
     timed = [outcome for outcome in case_data.outcomes if ranking.time_ns(outcome) is not None]

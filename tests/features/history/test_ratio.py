@@ -9,7 +9,7 @@ import pytest
 from support.optional import present
 from support.records import in_turns
 
-from matbench.analysis.statistics import compare_samples
+from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.features.history.commits import Ratio
 
 
@@ -27,7 +27,7 @@ def test_it_holds_as_often_as_its_parts() -> None:
 
     def measured(ratio: float) -> Ratio:
         a, b = generator.normal(1, 0.03, (2, 48))
-        return present(Ratio.of(in_turns(compare_samples(a, b * ratio, paired=True))))
+        return present(Ratio.of(in_turns(ComparisonPlan(looks=(48,)).decide(a, b * ratio, 0))))
 
     quotients = [measured(1.56).over(measured(1.2)) for _ in range(400)]
     assert sum(q.low <= 1.3 <= q.high for q in quotients) >= 398

@@ -141,7 +141,7 @@ class Recorded:
     def compare(self, old: Case, new: Case, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
         sides = self.measure(old), self.measure(new)
         self.measured[-2:] = [f"{old.kernel.name} {new.kernel.name} {self.processes}"]
-        return in_turns(compare_samples([1.0] * 60, [1.0] * 60, MARGIN, paired=True), *sides)
+        return in_turns(compare_samples([1.0] * 60, [1.0] * 60, MARGIN), *sides)
 
 
 def step(name: str, code: str, refused: str = "") -> CommittedVersion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +117,13 @@ def _is_noisy(path: str) -> bool:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else type(value).__name__
+
+
+def answered(path: Path, answer: Callable[[str], str]) -> str:
+    """The text of a file of questions, answered anew: an indented line answers the one above it,
+    and lines that begin with `#` stay as they are."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("    "):
+            lines += [line] if line.startswith("#") else [line, f"    {answer(line)}".rstrip()]
+    return "\n".join(lines) + "\n"

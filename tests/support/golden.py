@@ -120,10 +120,14 @@ def _kind(value: Any) -> str:
 
 
 def answered(path: Path, answer: Callable[[str], str]) -> str:
-    """The text of a file of questions, answered anew: an indented line answers the one above it,
-    and lines that begin with `#` stay as they are."""
-    lines = []
+    """The text of a file of questions, answered anew: an indented line answers the lines above it;
+    those that begin with `# ` are no part of a question."""
+    lines, asked = list[str](), list[str]()
     for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("    "):
-            lines += [line] if line.startswith("#") else [line, f"    {answer(line)}".rstrip()]
+        if line.startswith("    "):
+            line = f"    {answer(chr(10).join(asked))}".rstrip()
+            asked.clear()
+        elif not line.startswith("# "):
+            asked.append(line)
+        lines.append(line)
     return "\n".join(lines) + "\n"

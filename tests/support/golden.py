@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +131,8 @@ def answered(path: Path, answer: Callable[[str], str]) -> str:
             asked.append(line)
         lines.append(line)
     return "\n".join(lines) + "\n"
+
+
+def paged(pages: Mapping[str, str]) -> str:
+    """Pages in one text, each below its name."""
+    return "".join(f"=== {name}\n\n{page}\n\n" for name, page in pages.items())

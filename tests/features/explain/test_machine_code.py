@@ -127,6 +127,9 @@ def pages() -> dict[str, str]:
         "it hardly waits": page(changed(block_cycles=1001.0, resident_blocks=2)),
         "what ncu counted": page(CODE, counters=COUNTED),
         "bank conflicts": page(changed(shared_least_cycles=250.0)),
+        "scattered accesses": page(
+            changed(cycles={"L1 cache": 9.0}, global_cycles=9.0, global_least_cycles=1.0)
+        ),
         "far from the ceiling": page(CODE, 5e6),
         "spilled registers": page(changed(spilled_bytes=64)),
         "what is not derived": page(changed(**nothing, not_derived=MISSING)),

@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 
 from matbench.analysis import limits as known_limits
-from matbench.analysis.limits import WARP, Multiprocessor
+from matbench.analysis.limits import Multiprocessor
 from matbench.errors import UsageError
+from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import DeviceInfo
 
 KIB = 1024
@@ -111,17 +112,13 @@ def limits(architecture: Architecture) -> dict[str, int]:
     Programming guide: 1.0 has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
     grew to 2³¹ - 1 in x with 3.0.
     """
-    first = architecture.compute_capability < (2, 0)
-    widest = 512 if first else 1024
-    return {
+    own = {
         "max_threads_per_block": architecture.threads_per_block,
-        "max_block_x": widest,
-        "max_block_y": widest,
-        "max_block_z": 64,
-        "max_grid_x": 2**31 - 1 if architecture.compute_capability >= (3, 0) else 65535,
-        "max_grid_y": 65535,
-        "max_grid_z": 1 if first else 65535,
         "max_shared_bytes_per_block": architecture.largest_shared_bytes,
         "max_static_shared_bytes": architecture.shared_bytes_per_block,
-        "warp_size": WARP,
     }
+    if architecture.compute_capability < (3, 0):
+        own["max_grid_x"] = 65535
+    if architecture.compute_capability < (2, 0):
+        own |= {"max_block_x": 512, "max_block_y": 512, "max_grid_z": 1}
+    return {name: n for name, n in (DEVICE_LIMITS | own).items() if name != "multiprocessors"}

@@ -23,16 +23,11 @@ _NAMES = msgspec.toml.decode(Path(__file__).with_name("counters.toml").read_byte
 _PERCENT = ".pct_of_peak_sustained_elapsed"
 
 
-def executable() -> str:
-    """ncu's path; `UsageError` says how to get it."""
-    return observer.executable("ncu", "--counters", "Nsight Compute")
-
-
 def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     """The counters of the first launch of a case."""
     metrics = ",".join((*_NAMES["metrics"].values(), *_NAMES["breakdowns"]))
     command = [
-        executable(), "--csv", "--print-units", "base", "--clock-control", "none",
+        "ncu", "--csv", "--print-units", "base", "--clock-control", "none",
         "--kernel-name-base", "function", "--kernel-name", entry.entry_of(case.kernel).last_name,
         "--launch-count", "1", "--metrics", metrics,
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +117,22 @@ def _is_noisy(path: str) -> bool:
 
 def _kind(value: Any) -> str:
     return "null" if value is None else type(value).__name__
+
+
+def answered(path: Path, answer: Callable[[str], str]) -> str:
+    """The text of a file of questions, answered anew: an indented line answers the lines above it;
+    those that begin with `# ` are no part of a question."""
+    lines, asked = list[str](), list[str]()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("    "):
+            line = f"    {answer(chr(10).join(asked))}".rstrip()
+            asked.clear()
+        elif not line.startswith("# "):
+            asked.append(line)
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
+def paged(pages: Mapping[str, str]) -> str:
+    """Pages in one text, each below its name."""
+    return "".join(f"=== {name}\n\n{page}\n\n" for name, page in pages.items())

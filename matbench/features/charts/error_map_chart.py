@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from matbench.features.charts import definitions
 from matbench.features.charts.definitions import Chart, Spec
 from matbench.features.charts.style import ORANGES
 from matbench.records.outcome import DIGITS, ErrorCells
@@ -39,41 +40,21 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     if any("!" in row for row in errors.rows):
         notes.append("black: NaN or infinite")
     powers = max(most, 0) + 1
-    color = {
-        "condition": {"test": "datum.cell == '!'", "value": MISSING},
-        "field": "error",
-        "type": "quantitative",
-        "scale": {
-            "type": "log", "domain": [least, least * 10.0**powers], "range": list(ORANGES),
-        },
-        "legend": {
-            "orient": "bottom", "title": scale, "format": "~e",
-            "values": [least * 10.0**i for i in range(powers + 1)],
-        },
-    }  # fmt: skip
-    spec = {
-        "width": max(_LEAST, pixels * columns),
-        "height": max(_LEAST, pixels * rows),
-        "view": {"fill": RIGHT},
-        "data": {"values": [{"row": i, "cells": cells} for i, cells in enumerate(errors.rows)]},
-        "transform": [
-            {"calculate": "split(datum.cells, '')", "as": "cell"},
-            {"flatten": ["cell"]},
-            {"window": [{"op": "row_number", "as": "column"}], "groupby": ["row"]},
-            {"filter": "datum.cell != '.'"},
-            {"calculate": f"(datum.column - 1) * {errors.step}", "as": "left"},
-            {"calculate": f"datum.column * {errors.step}", "as": "right"},
-            {"calculate": f"datum.row * {errors.step}", "as": "top"},
-            {"calculate": f"(datum.row + 1) * {errors.step}", "as": "bottom"},
-            {"calculate": f"{least} * pow(10, indexof('{DIGITS}', datum.cell))", "as": "error"},
-        ],
-        "mark": "rect",
-        "encoding": {
-            "x": edge("left", columns, "column of C"),
-            "x2": {"field": "right"},
-            "y": edge("top", rows, "row of C"),
-            "y2": {"field": "bottom"},
-            "color": color,
-        },
-    }
+    step = errors.step
+    spec = definitions.of(
+        "error map",
+        width=max(_LEAST, pixels * columns),
+        height=max(_LEAST, pixels * rows),
+        rows=[{"row": i, "cells": cells} for i, cells in enumerate(errors.rows)],
+        left=f"(datum.column - 1) * {step}",
+        right_edge=f"datum.column * {step}",
+        top=f"datum.row * {step}",
+        bottom=f"(datum.row + 1) * {step}",
+        error=f"{least} * pow(10, indexof('{DIGITS}', datum.cell))",
+        x=edge("left", columns, "column of C"),
+        y=edge("top", rows, "row of C"),
+        domain=[least, least * 10.0**powers],
+        marks=[least * 10.0**i for i in range(powers + 1)],
+        scale=scale, right=RIGHT, missing=MISSING, oranges=list(ORANGES),
+    )  # fmt: skip
     return Chart(title, " · ".join(notes), spec, full=False)

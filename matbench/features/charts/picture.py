@@ -14,7 +14,7 @@ from matbench.analysis import gathering
 from matbench.cli import registry
 from matbench.cli.outputs import write_file
 from matbench.errors import UsageError
-from matbench.features.charts import cases, outcomes, style
+from matbench.features.charts import cases, definitions, outcomes, style
 from matbench.features.charts.definitions import Chart, Spec
 from matbench.records.reading import RecordSet
 from matbench.show import safe
@@ -84,7 +84,7 @@ def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] =
             "text": textwrap.wrap(title, _TITLE),
             "subtitle": [part for line in lines for part in textwrap.wrap(line, _LINE)],
         },
-        "config": style.config(style.INK if is_svg else style.DARK_INK),
+        "config": definitions.config(style.INK if is_svg else style.DARK_INK),
         **({} if is_svg else {"background": "#fff"}),
     })  # fmt: skip
     how: dict[str, Any] = {}

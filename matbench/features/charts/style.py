@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 #: Readable on a light page and on a dark one: about the same contrast with each.
 INK = "#797979"
@@ -44,27 +44,3 @@ def looks(lines: Iterable[tuple[str, bool]]) -> dict[str, Look]:
             by_name[name] = Look(PALETTE[used % len(PALETTE)], shape)
             used += 1
     return by_name
-
-
-def config(ink: str = INK) -> dict[str, Any]:
-    """Vega-Lite's configuration for text and lines in that ink."""
-    titles = {"titleColor": ink, "titleFontWeight": "normal"}
-    return {
-        "aria": False,
-        "background": None,
-        "font": "Arial, Helvetica, 'Liberation Sans', sans-serif",
-        "view": {"stroke": None},
-        "axis": {
-            "labelFontSize": 11, "titleFontSize": 12, "labelColor": ink, "tickColor": ink,
-            "domainColor": ink, "gridColor": GRID, **titles,
-        },
-        "legend": {"labelColor": ink, "labelFontSize": 11, **titles},
-        "title": {
-            "anchor": "start", "color": ink, "fontSize": 15, "subtitleColor": ink,
-            "subtitleFontSize": 12, "subtitlePadding": 4, "offset": 14, "frame": "bounds",
-        },
-        "text": {"color": ink, "fontSize": 11},
-        "rule": {"color": ink},
-        "tick": {"color": ink},
-        "mark": {"tooltip": None},
-    }  # fmt: skip

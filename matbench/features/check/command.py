@@ -46,10 +46,11 @@ def check(
             what = f"{kernel.name} is {kernel.kind.called}"
             raise UsageError(f"{what}; use `matbench run` to check it")
 
-    from matbench.features.check import probing, sanitizer
+    from matbench.features.check import probing
+    from matbench.features.nvidia_tools import observer
 
     if sanitize:
-        sanitizer.executable()
+        observer.executable("compute-sanitizer")
     require_apart(shown.outputs, read_for(chosen, kernels))
     values = constants.values(chosen)
     trials = []

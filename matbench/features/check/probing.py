@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 import psutil
 
@@ -25,6 +27,9 @@ from matbench.records.outcome import Claims, Outcome
 from matbench.show import outcomes, safe
 from matbench.worker.scheduler import TaskGroup
 from matbench.worker.worker import Worker, WorkerPool
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: After this many timeouts, the remaining probes of a set of parameters are skipped.
 _DEADLINES = 2
@@ -50,7 +55,7 @@ class Probing:
         tools = sanitizer.TOOLS if sanitize else ()
         self.runs = [(case, tool) for case in shapes.values() for tool in tools]
         self._probes: dict[int, Probe] = {}
-        self._needs: dict[str, Need] = {}
+        self._needs: dict[Weakening, Need] = {}
         #: What each run of the sanitizer found.
         self.findings: list[list[str]] = []
 
@@ -65,7 +70,7 @@ class Probing:
     @property
     def needs(self) -> list[Need]:
         """How much of its claims the kernel needs, as far as that was tried."""
-        return [self._needs[c.declared] for c in self.claims if c.declared in self._needs]
+        return [self._needs[claim] for claim in self.claims if claim in self._needs]
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -76,29 +81,24 @@ class Probing:
     def probe(self, deadlines: DeadlineOptions) -> None:
         """Run every probe, on any of the devices."""
         given_up: dict[str, Skip] = {}
-        with (
-            WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool,
-            progress(len(self.probed)) as display,
-        ):
+
+        def probe(worker: Worker, index: int) -> Probe:
+            purpose, case = self.probed[index]
+            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
+                left = [c for _, c in self.probed[index:] if c.params == case.params]
+                many = sum(other.skip is None for other in left)
+                skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
+                case = without_launch(case, given_up.setdefault(str(case.params), skip))
+                self.probed[index] = purpose, case
+            return Probe(purpose=purpose, outcome=worker.measure(case))
+
+        doing = {
+            index: f"{case.label}, {case.problem.inputs}: {purpose}"
+            for index, (purpose, case) in enumerate(self.probed)
+        }
+        with WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool:
             pool.build_ahead([(self.devices[0], case) for _, case in self.probed])
-
-            def probe(worker: Worker, index: int) -> Probe:
-                purpose, case = self.probed[index]
-                place = worker.device.place
-                display.begin(f"{case.label}, {case.problem.inputs}: {purpose}", place=place)
-                if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                    left = [c for _, c in self.probed[index:] if c.params == case.params]
-                    many = sum(other.skip is None for other in left)
-                    skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
-                    case = without_launch(case, given_up.setdefault(str(case.params), skip))
-                    self.probed[index] = purpose, case
-                outcome = worker.measure(case)
-                display.end(place)
-                return Probe(purpose=purpose, outcome=outcome)
-
-            groups = [TaskGroup(self.devices, [index]) for index in range(len(self.probed))]
-            for index, record in pool.distribute(groups, probe):
-                self._probes[index] = record
+            self._probes.update(self._each(pool, doing, probe))
 
     def try_claims(self, deadlines: DeadlineOptions) -> None:
         """Run the kernel without each of its claims, or with weaker ones.
@@ -107,21 +107,27 @@ class Probing:
         """
         if not self.claims:
             return
-        with (
-            WorkerPool(Options(timed=False), deadlines.deadlines) as pool,
-            progress(len(self.claims)) as display,
-        ):
 
-            def need(worker: Worker, claim: Weakening) -> Need:
-                place = worker.device.place
-                display.begin(f"{self.kernel.name} without {claim.declared}", place=place)
-                result = claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
-                display.end(place)
-                return result
+        def need(worker: Worker, claim: Weakening) -> Need:
+            return claim_checker.ClaimChecker(worker, self.probed, self.outcomes).need(claim)
 
-            groups = [TaskGroup(self.devices, [claim]) for claim in self.claims]
-            for claim, claim_need in pool.distribute(groups, need):
-                self._needs[claim.declared] = claim_need
+        doing = {claim: f"{self.kernel.name} without {claim.declared}" for claim in self.claims}
+        with WorkerPool(Options(timed=False), deadlines.deadlines) as pool:
+            self._needs.update(self._each(pool, doing, need))
+
+    def _each(
+        self, pool: WorkerPool, doing: Mapping[T, str], do: Callable[[Worker, T], R]
+    ) -> Iterator[tuple[T, R]]:
+        """What each item gives on any of the devices; meanwhile it is shown what is being done."""
+        with progress(len(doing)) as display:
+
+            def one(worker: Worker, item: T) -> R:
+                display.begin(doing[item], place=worker.device.place)
+                found = do(worker, item)
+                display.end(worker.device.place)
+                return found
+
+            yield from pool.distribute([TaskGroup(self.devices, [item]) for item in doing], one)
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
         if not self.runs:

@@ -19,14 +19,9 @@ _OF_A_THREAD = r" in block \(\d+,\d+,\d+\)| (block|by thread) \(\d+,\d+,\d+\)"
 _NOISE = ("COMPUTE-SANITIZER", "ERROR SUMMARY", "RACECHECK SUMMARY", "Target application")
 
 
-def executable() -> str:
-    """compute-sanitizer's path; `UsageError` says how to get it."""
-    return observer.executable("compute-sanitizer", "--sanitize")
-
-
 def run(device: DeviceInfo, case: Case, tool: str, timeout_s: float) -> list[str]:
     """The findings of one tool in one case."""
-    command = [executable(), "--tool", tool, "--print-limit", "1000"]
+    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "1000"]
     done = observer.observe(command, device, case, guarded=False, timeout_s=timeout_s, tool=tool)
     if f"{_PREFIX}COMPUTE-SANITIZER" not in done.stdout:
         said = (done.stderr or done.stdout).strip().splitlines()

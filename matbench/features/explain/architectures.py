@@ -14,12 +14,14 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
 from matbench.analysis import limits as known_limits
-from matbench.analysis.limits import WARP, Multiprocessor
+from matbench.analysis.limits import Multiprocessor
 from matbench.errors import UsageError
+from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import DeviceInfo
 
 KIB = 1024
@@ -57,51 +59,14 @@ class Architecture(Multiprocessor, frozen=True, kw_only=True):
         return self.opted_in_bytes_per_block or self.shared_bytes_per_block
 
 
-_G80 = {
-    "threads_per_block": 512, "registers": 8192, "registers_per_block": 8192,
-    "registers_per_thread": 124, "shared_bytes_per_block": 16 * KIB, "shared_unit_bytes": 512,
-}  # fmt: skip
-_FERMI = {"registers": 32768, "registers_per_block": 32768, "registers_per_thread": 63}
-_BY_256 = {"shared_unit_bytes": 256}
-_RESERVES = {"reserved_shared_bytes": KIB}
-#: Family, chip, compute capability, blocks, KiB of shared memory, and of these the most that a
-#: block can opt in to; then what else differs from the defaults.
-_ROWS: tuple[tuple[str, str, tuple[int, int], int, int, int | None, dict[str, int]], ...] = (
-    ("G80", "G80", (1, 0), 8, 16, None, _G80),
-    ("Fermi", "GF100", (2, 0), 8, 48, None, _FERMI),
-    ("Fermi", "GF104", (2, 1), 8, 48, None, _FERMI),
-    ("Kepler", "GK104", (3, 0), 16, 48, None, _BY_256 | {"registers_per_thread": 63}),
-    ("Kepler", "GK110", (3, 5), 16, 48, None, _BY_256),
-    ("Kepler", "GK210", (3, 7), 16, 112, None, _BY_256 | {"registers": 131072}),
-    ("Maxwell", "GM107", (5, 0), 32, 64, None, _BY_256),
-    ("Maxwell", "GM204", (5, 2), 32, 96, None, _BY_256),
-    ("Pascal", "GP100", (6, 0), 32, 64, None, _BY_256 | {"partitions": 2}),
-    ("Pascal", "GP104", (6, 1), 32, 96, None, _BY_256),
-    ("Volta", "GV100", (7, 0), 32, 96, 96, _BY_256),
-    ("Turing", "TU102", (7, 5), 16, 64, 64, _BY_256),
-    ("Ampere", "GA100", (8, 0), 32, 164, 163, _RESERVES),
-    ("Ampere", "GA102", (8, 6), 16, 100, 99, _RESERVES),
-    ("Ampere", "GA10B", (8, 7), 16, 164, 163, _RESERVES),
-    ("Ada", "AD102", (8, 9), 24, 100, 99, _RESERVES),
-    ("Hopper", "GH100", (9, 0), 32, 228, 227, _RESERVES),
-    ("Blackwell", "GB100", (10, 0), 32, 228, 227, _RESERVES),
-    ("Blackwell", "GB110", (10, 3), 32, 228, 227, _RESERVES),
-    ("Blackwell", "GB10B", (11, 0), 24, 228, 227, _RESERVES),
-    ("Blackwell", "GB202", (12, 0), 24, 100, 99, _RESERVES),
-    ("Blackwell", "GB20B", (12, 1), 24, 100, 99, _RESERVES),
-)
-
-
 def _architectures() -> Iterator[Architecture]:
-    for family, chip, capability, blocks, kib, opted_kib, more in _ROWS:
-        unit = known_limits.MULTIPROCESSORS.get(capability)
-        assert unit is not None, chip
-        row = {"family": family, "chip": chip, "blocks": blocks, "shared_bytes": kib * KIB, **more}
-        row |= {} if opted_kib is None else {"opted_in_bytes_per_block": opted_kib * KIB}
-        yield msgspec.convert(msgspec.structs.asdict(unit) | row, Architecture)
+    table = msgspec.toml.decode(Path(__file__).with_name("architectures.toml").read_bytes())
+    for row in table["rows"]:
+        unit = known_limits.MULTIPROCESSORS[tuple(row["compute_capability"])]
+        sizes = {n.replace("kib", "bytes"): KIB * kib for n, kib in row.items() if "kib" in n}
+        yield msgspec.convert(msgspec.structs.asdict(unit) | row | sizes, Architecture)
 
 
-#: Oldest first. A family's name means its first entry: Fermi is 2.0, not 2.1.
 ARCHITECTURES = tuple(_architectures())
 
 
@@ -147,17 +112,13 @@ def limits(architecture: Architecture) -> dict[str, int]:
     Programming guide: 1.0 has blocks of 512 × 512 × 64 and grids of 65,535 × 65,535 × 1; grids
     grew to 2³¹ - 1 in x with 3.0.
     """
-    first = architecture.compute_capability < (2, 0)
-    widest = 512 if first else 1024
-    return {
+    own = {
         "max_threads_per_block": architecture.threads_per_block,
-        "max_block_x": widest,
-        "max_block_y": widest,
-        "max_block_z": 64,
-        "max_grid_x": 2**31 - 1 if architecture.compute_capability >= (3, 0) else 65535,
-        "max_grid_y": 65535,
-        "max_grid_z": 1 if first else 65535,
         "max_shared_bytes_per_block": architecture.largest_shared_bytes,
         "max_static_shared_bytes": architecture.shared_bytes_per_block,
-        "warp_size": WARP,
     }
+    if architecture.compute_capability < (3, 0):
+        own["max_grid_x"] = 65535
+    if architecture.compute_capability < (2, 0):
+        own |= {"max_block_x": 512, "max_block_y": 512, "max_grid_z": 1}
+    return {name: n for name, n in (DEVICE_LIMITS | own).items() if name != "multiprocessors"}

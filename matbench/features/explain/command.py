@@ -62,12 +62,13 @@ def explain(
     from matbench.features.explain import counters as ncu
     from matbench.features.explain import explanation, steps, view
     from matbench.features.explain.architectures import device_of, named
+    from matbench.features.nvidia_tools import observer
     from matbench.kernelfile import sweep
     from matbench.records.environment import run_environment
     from matbench.worker.comparing import Contender
 
     if counters:
-        ncu.executable()
+        observer.executable("ncu")
     info = steps.device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch.split(",") if arch is not None else [] if info is not None else [_CURRENT]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from matbench.features.explain.machine_code import BANKS, ISSUE, L1, MEMORY, SHARED, TENSOR, busy
+import msgspec
+
+from matbench.features.explain.machine_code import L1, MEMORY, SHARED, busy
 from matbench.features.explain.record import Explanation, HardwareCounters, MachineCode
 from matbench.show.table import Fact, Section, facts_section
 from matbench.show.units import count, duration, percent, rates
@@ -22,34 +25,7 @@ _MOST_CLASSES = 5
 #: What ncu counts as one: both use the same path.
 _PATH = (SHARED, L1)
 
-#: What to try next, by the resource that binds.
-_TRY: dict[str, str] = {
-    ISSUE: "Let each instruction do more: compute more elements per thread, and access "
-    "memory 16 bytes at a time",
-    BANKS: "Order the products so that neighbouring ones share an operand, which then "
-    "is not read again, or compute more elements per thread",
-    SHARED: "Use each value fetched more often: compute more elements per thread, and "
-    "fetch 16 bytes at a time",
-    L1: "Keep what neighbouring threads share in shared memory or registers",
-    TENSOR: "Its tensor cores are busy: only fewer or narrower products are faster",
-    "float32 pipe": "Its arithmetic units are busy: only fewer operations, or tensor cores, are "
-    "faster",
-    "float64 pipe": "Sum in float32, with compensation where the result must be exact",
-    "float16 pipe": "Use tensor cores, which are faster in the same precision",
-    "integer multiplier": "Move multiplications of indices out of the loop, or advance pointers",
-    "integer pipe": "Move the arithmetic on indices out of the loop",
-    "special functions": "Convert between types outside of the loop",
-}
-#: What is not derived.
-_MISSING = {
-    "addresses": "the addresses of {name} at {where}",
-    "branch": "the branch at {where} depends on loaded values",
-    "target": "the branch at {where} goes to a computed address",
-    "passes": "the loop at {where} takes too many passes to follow",
-    "opcode": "what {name} takes: an opcode that is not known",
-    "rate": "the rate of {name} on tensor cores",
-    "cycles": "cycles: no rates are known for {name}",
-}
+WORDS = msgspec.toml.decode(Path(__file__).with_name("words.toml").read_bytes())
 
 
 def section(code: MachineCode, counters: HardwareCounters | None = None) -> Section:
@@ -57,7 +33,9 @@ def section(code: MachineCode, counters: HardwareCounters | None = None) -> Sect
     counted = counters.busy if counters is not None else {}
     facts = [*_instructions(code), *_accesses(code), *_busy(code, counted)]
     missing = code.not_derived
-    reasons = [_MISSING[m.what].format(name=m.name, where=f"{m.address:#x}") for m in missing]
+    reasons = [
+        WORDS["missing"][m.what].format(name=m.name, where=f"{m.address:#x}") for m in missing
+    ]
     if len(reasons) > _MOST_REASONS:
         reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more of these"]
     facts += (Fact("not derived", "", reason) for reason in reasons)
@@ -155,13 +133,11 @@ def words(explanation: Explanation) -> Iterator[str]:
 
 
 def _next(code: MachineCode, resource: str, reached: float | None) -> str:
+    hint = resource
     if (reached is not None and reached < _WAITS) or _idle(code) > 1 - _WAITS:
-        return (
-            "The rest is waiting, for memory or at barriers: load the next tile while this one is "
-            "computed, give each thread more independent work, or let more warps be resident"
-        )
-    if resource == SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
-        return "Remove bank conflicts: pad the rows of the tiles, or permute the lanes"
-    if resource == L1 and code.global_cycles > _SCATTERED * code.global_least_cycles:
-        return "Coalesce: let neighbouring lanes access neighbouring addresses"
-    return _TRY.get(resource, f"Use the {resource} less")
+        hint = "waits"
+    elif resource == SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
+        hint = "bank conflicts"
+    elif resource == L1 and code.global_cycles > _SCATTERED * code.global_least_cycles:
+        hint = "scattered accesses"
+    return str(WORDS["try"].get(hint, f"Use the {resource} less"))

@@ -20,14 +20,6 @@ from matbench.show.table import Column, Fact, Group, Report, Row, Section, numer
 PAGE = "explanations"
 #: Below this occupancy there are few warps to hide latency.
 _FEW = 0.5
-_CONCLUSIONS = {
-    "doubtful limit": "That limit does not apply to it, or was measured while the machine was "
-    "busier.",
-    "arithmetic": "It is compute-bound.",
-    "memory": "It is memory-bound: no kernel can move less.",
-    "cache": "All data fits in the last-level cache, which is faster than memory, so that share "
-    "does not show what limits it.",
-}
 
 
 def _by(limiter: Limiter) -> Callable[[Fit], int | None]:
@@ -271,7 +263,7 @@ def words(explanation: Explanation) -> Iterator[str]:
     if bound.by == "memory" and counted is not None:
         yield "It is memory-bound."
     elif bound.by != "neither":
-        yield _CONCLUSIONS[bound.by]
+        yield machine_code_view.WORDS["conclusions"][bound.by]
     else:
         yield from _neither(explanation)
     yield from machine_code_view.words(explanation)

@@ -14,15 +14,20 @@ from matbench import programs, temporary
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Case, DeviceInfo
 
+#: What needs each of the tools.
+_NEEDS = {
+    "compute-sanitizer": "--sanitize needs compute-sanitizer",
+    "ncu": "--counters needs ncu (Nsight Compute)",
+}
 
-def executable(name: str, option: str, known_as: str | None = None) -> str:
+
+def executable(name: str) -> str:
     """A tool's path; `UsageError` says how to get it."""
     path = programs.which(name) or programs.which(name, path="/usr/local/cuda/bin")
     if path is None:
-        shown = f"{name} ({known_as})" if known_as else name
         raise UsageError(
-            f"{option} needs {shown}, which is part of the CUDA toolkit; add the toolkit's bin "
-            "folder to PATH"
+            f"{_NEEDS[name]}, which is part of the CUDA toolkit; add the toolkit's bin folder to "
+            "PATH"
         )
     return path
 
@@ -40,14 +45,14 @@ def observe(
     command: Sequence[str], device: DeviceInfo, case: Case, *, guarded: bool, timeout_s: float,
     tool: str,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """The output of `command` on a child process that checks the case as usual."""
+    """The output of a tool's `command` on a child process that checks the case as usual."""
     with temporary.folder() as folder:
         job = folder / "case"
         job.write_bytes(msgspec.msgpack.encode((device, case, guarded)))
         start = _START.format(path=list(filter(None, sys.path)))
         try:
             return subprocess.run(
-                [*command, sys.executable, "-I", "-c", start, str(job)],
+                [executable(command[0]), *command[1:], sys.executable, "-I", "-c", start, str(job)],
                 capture_output=True,
                 text=True,
                 errors="replace",

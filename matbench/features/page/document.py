@@ -19,7 +19,7 @@ from matbench import __version__
 from matbench.analysis import gathering, ranking
 from matbench.cache import Cache
 from matbench.cli.outputs import write_file
-from matbench.features.charts import cases, definitions, error_map_chart, style
+from matbench.features.charts import cases, definitions, error_map_chart
 from matbench.features.charts.cases import COLUMNS, Found
 from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, quantity
 from matbench.features.page import findings as _findings
@@ -94,7 +94,7 @@ def page(
             "condition": definitions.condition(),
         },
         "looks": {name: look._asdict() for name, look in looks.items()},
-        "config": style.config(),
+        "config": definitions.config(),
     }
     texts = {
         "title": html.escape(about[0].sentence),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
 
 from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline.record import BlockProfile
@@ -16,6 +19,8 @@ from matbench.show.units import count, number, percent, share
 
 _BAR_WIDTH = 40
 PAGE = "blocks"
+#: What the counters of a device make of its launches.
+_WORDS: dict[str, str] = msgspec.toml.decode(Path(__file__).with_name("words.toml").read_bytes())
 #: Of the stamps of a block, and of a launch.
 _STAMPS = under(
     "",
@@ -154,36 +159,13 @@ def _lengths(p: BlockProfile) -> Iterator[Fact]:
 
 def explanation(p: BlockProfile) -> str:
     """Whether "latest end minus earliest start" is the launch's length here, and why."""
-    figure = f"{count(p.naive_span_ticks)} ticks from the earliest start to the latest end"
-    if p.counters == "not known":
-        return (
-            "This device reports neither a block's multiprocessor nor a clock that all "
-            "multiprocessors share. It is not known whether their counters are aligned, so the "
-            f"{figure} may not be the length of this launch."
-        )
-    if p.counters == "one":
-        cause = "All blocks ran on one multiprocessor and read one counter"
-        if p.device_kind == "cpu":
-            cause = "All compute units of a CPU read one clock"
-        return (
-            f"{cause}, so the {figure} are the length of this launch. On a GPU each multiprocessor "
-            "has its own counter, and these need not be aligned."
-        )
-    assert p.counter_offset_ticks is not None
-    apart_us = p.counter_offset_ticks / p.ticks_per_ns / 1e3
-    apart = f"up to {count(p.counter_offset_ticks)} ticks ({number(apart_us, 4)} µs)"
-    if p.counters == "aligned":
-        return (
-            f"Read at the same moment of the global timer, the multiprocessors' counters differ by "
-            f"{apart}, which is small compared with the launch: the {figure} can be trusted here, "
-            "but perhaps not on other devices."
-        )
-    ratio = p.naive_span_ns / p.launch_ns if p.launch_ns > 0 else None
-    length = "" if ratio is None else f", {ratio:,.1f} times its length"
-    return (
-        "Latest end minus earliest start is not the length of this launch: each multiprocessor "
-        "counts from its own start, and read at the same moment of the global timer the counters "
-        f"differ by {apart}. So the {figure} ({number(p.naive_span_ns / 1e3, 4)} µs{length}) "
-        "mostly show how far apart the counters are. Compare ticks only within one "
-        "multiprocessor; between multiprocessors use the global timer."
+    kind: str = "CPU" if p.counters == "one" and p.device_kind == "cpu" else p.counters
+    ticks = p.counter_offset_ticks or 0.0
+    us = number(ticks / p.ticks_per_ns / 1e3, 4)
+    length = f", {p.naive_span_ns / p.launch_ns:,.1f} times its length" if p.launch_ns > 0 else ""
+    return _WORDS[kind].format(
+        figure=f"{count(p.naive_span_ticks)} ticks from the earliest start to the latest end",
+        apart=f"up to {count(ticks)} ticks ({us} µs)",
+        us=number(p.naive_span_ns / 1e3, 4),
+        length=length,
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support import scripted
 from support.cli import Matbench
+from support.golden import paged
 from support.kernels import GOOD_BODY, PRODUCT, WRONG_BODY, KernelWriter, changed
-from support.tables import GPU, line_of, outcome, printed
+from support.tables import GPU, outcome, printed
 
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
@@ -201,56 +204,32 @@ def probe(size: int, tile: int = 16, **changes: Any) -> Probe:
     return Probe(purpose=f"one of {size}", outcome=found)
 
 
-def shown(*found: Probe) -> str:
-    return printed(probes.renderables("tiled", GPU, found))
+NEEDS = (
+    Need(key="where", declared="where N > 3", needed=None, finding="not tried"),
+    Need(key="error_constant", declared="error_constant = 8", needed=True, finding="needs 2"),
+)
 
 
-def test_shapes_are_rows_and_parameters_columns() -> None:
-    page = shown(
-        probe(15), probe(15, 32, status="wrong", reason="C[0] is 1"), probe(16), probe(16, 32)
-    )
-    header = line_of(page, "M×N×K")
-    assert header.split() == ["M×N×K", "inputs", "probes", "TILE=16", "TILE=32"]
-    assert line_of(page, "one of 15").split() == [
-        "15", "uniform", "one", "of", "15", "right", "WRONG",
-    ]  # fmt: skip
-    assert "TILE=32 at 15, uniform: C[0] is 1" in page
-    assert page.endswith("tiled passed 3 of 4 probes on cuda:0 A GPU")
+def pages() -> dict[str, str]:
+    def shown(*found: Probe, needs: Sequence[Need] = ()) -> str:
+        return printed(probes.renderables("tiled", GPU, found, needs))
 
-
-def test_reasons_that_differ_in_numbers_are_told_once_the_worst_first() -> None:
-    page = shown(
-        probe(15, status="failed", reason="killed"),
-        *(probe(n, status="wrong", reason=f"{n} of 400 elements") for n in (20, 30, 40)),
-    )
-    assert page.count("elements") == 1
-    told = "TILE=16 at 20, uniform: 20 of 400 elements … and 2 more like it"
-    assert page.index(told) < page.index("TILE=16 at 15, uniform: killed")
-
-
-def test_what_claims_are_needed_for_stands_between_what_is_wrong_and_the_summary() -> None:
-    needs = [
-        Need(key="where", declared="where N > 3", needed=None, finding="not tried"),
-        Need(key="error_constant", declared="error_constant = 8", needed=True, finding="needs 2"),
-    ]
-    bad = probe(15, status="wrong", reason="C[0] is 1")
-    page = printed(probes.renderables("tiled", GPU, [bad, probe(16)], needs))
-    assert page.splitlines()[-4:] == [
-        "TILE=16 at 15, uniform: C[0] is 1",
-        "where N > 3: not tried",
-        "error_constant = 8: needs 2",
-        "tiled passed 1 of 2 probes on cuda:0 A GPU",
-    ]
-
-
-def test_what_could_not_run_says_why() -> None:
+    bad = probe(15, 32, status="wrong", reason="C[0] is 1")
+    alike = [probe(n, status="wrong", reason=f"{n} of 400 elements") for n in (20, 30, 40)]
     skips = [
         probe(n, status="skipped", skip=Skip("condition", "N <= 8", {"N": n})) for n in (15, 16)
     ]
-    assert shown(*skips).endswith(
-        "tiled: no probe could run on cuda:0 A GPU: needs N <= 8 (N = 15…16)"
-    )
-    assert shown(probe(3), *skips).endswith(
-        "passed 1 of 1 probes on cuda:0 A GPU, 2 skipped: needs N <= 8 (N = 15…16)"
-    )
-    assert shown().endswith("no probe could run on cuda:0 A GPU")
+    return {
+        "shapes are rows, and parameters columns": shown(probe(15), bad, probe(16), probe(16, 32)),
+        "reasons that differ in numbers are told once, the worst first": shown(
+            probe(15, status="failed", reason="killed"), *alike
+        ),
+        "what claims are needed for": shown(bad, probe(16), needs=NEEDS),
+        "nothing could run": shown(*skips),
+        "one could run": shown(probe(3), *skips),
+        "nothing was probed": shown(),
+    }
+
+
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    file_regression.check(paged(pages()), encoding="utf-8")

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
+from support.golden import paged
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 
 from matbench.features.explain import occupancy
@@ -132,5 +133,4 @@ def pages() -> dict[str, str]:
 
 
 def test_no_more_is_said(file_regression: FileRegressionFixture) -> None:
-    text = "".join(f"=== {name}\n\n{found}\n\n" for name, found in pages().items())
-    file_regression.check(text, encoding="utf-8")
+    file_regression.check(paged(pages()), encoding="utf-8")

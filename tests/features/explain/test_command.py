@@ -21,8 +21,9 @@ from support.nvcc import find_nvcc
 
 from matbench import backends, programs
 from matbench.backends.cuda import compilation
-from matbench.features.explain import counters, disassembly
+from matbench.features.explain import disassembly
 from matbench.features.explain.record import Explanation
+from matbench.features.nvidia_tools import observer
 from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
@@ -225,7 +226,7 @@ def test_without_ncu_counters_are_told(matbench: Matbench, monkeypatch: pytest.M
 def test_no_opencl(matbench: Matbench, monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> None:
     if device.backend == "cuda":
         pytest.skip("this is CUDA")
-    monkeypatch.setattr(counters, "executable", lambda: "ncu")
+    monkeypatch.setattr(observer, "executable", lambda name: name)
     result = matbench("explain", "tiled", "--counters", code=2)
     assert result.stderr == f"matbench: --counters needs CUDA; this is {device.label}\n"
 

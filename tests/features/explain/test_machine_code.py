@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
+from support import tables
+from support.golden import paged
 from support.h200 import H200, LIMITS, case_of, outcome_of
 from support.machine_code import listing_of
 
@@ -12,14 +17,9 @@ from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
-from matbench.features.explain.record import (
-    Explanation,
-    HardwareCounters,
-    HotLoop,
-    MachineCode,
-    NotDerived,
-)
+from matbench.features.explain.record import HardwareCounters, HotLoop, MachineCode, NotDerived
 from matbench.model import Resources
+from matbench.show import terminal
 
 #: Each thread loads a word and stores it elsewhere.
 COPY = ("S2R R0, SR_TID.X", "LDG.E R1, [R0.X4]", "STG.E [R0.X4+0x1000], R1", "EXIT")
@@ -97,85 +97,45 @@ CODE = MachineCode(
 )  # fmt: skip
 
 
-def explained(code: MachineCode | None, median_ns: float = 6e5) -> Explanation:
-    outcome = outcome_of(case_of("tiled", 64), median_ns)
-    found = explanation(case_of("tiled", 64), H200, H200, outcome, LIMITS)
-    return msgspec.structs.replace(found, code=code)
+def page(
+    code: MachineCode | None, median_ns: float = 6e5, counters: HardwareCounters | None = None
+) -> str:
+    """The table and the sentences of a case that took that long."""
+    found = explanation(
+        case_of("tiled", 64), H200, H200, outcome_of(case_of("tiled", 64), median_ns), LIMITS
+    )
+    sentences = words(msgspec.structs.replace(found, code=code))
+    table = terminal.section_renderables(section(code, counters)) if code is not None else []
+    return "\n".join([tables.printed(table), *sentences])
 
 
-def remarks(code: MachineCode, counters: HardwareCounters | None = None) -> dict[str, str]:
+COUNTED = HardwareCounters(busy={"shared memory and L1": 0.93, "issue slots": 0.48})
+MISSING = (
+    NotDerived("addresses", "STG.E", 0x70), NotDerived("branch", address=0x80),
+    NotDerived("cycles", "Turing 7.5"), NotDerived("rate", "HMMA"), NotDerived("opcode", "XYZ"),
+)  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    def changed(**changes: Any) -> MachineCode:
+        return msgspec.structs.replace(CODE, **changes)
+
+    nothing = {"operations_per_cycle": None, "least_cycles": None, "least_ns": None}
     return {
-        row.cells[0]: f"{row.cells[1]} {row.reason}".strip()
-        for group in section(code, counters).groups
-        for row in group.rows
+        "it binds": page(CODE),
+        "it waits": page(changed(block_cycles=1250.0, resident_blocks=2)),
+        "it hardly waits": page(changed(block_cycles=1001.0, resident_blocks=2)),
+        "what ncu counted": page(CODE, counters=COUNTED),
+        "bank conflicts": page(changed(shared_least_cycles=250.0)),
+        "scattered accesses": page(
+            changed(cycles={"L1 cache": 9.0}, global_cycles=9.0, global_least_cycles=1.0)
+        ),
+        "far from the ceiling": page(CODE, 5e6),
+        "spilled registers": page(changed(spilled_bytes=64)),
+        "what is not derived": page(changed(**nothing, not_derived=MISSING)),
+        "no machine code": page(None),
     }
 
 
-def test_the_table_says_what_binds_and_leaves_out_what_hardly_works() -> None:
-    told = remarks(CODE)
-    assert told["shared memory"] == "100% binds: busy all the time at the ceiling"
-    assert told["issue slots"] == "51%"
-    assert "integer pipe" not in told
-    assert told["instructions"].startswith("1,000 of a warp: 60% float32, 30% shared memory")
-    assert told["global bytes used"].startswith("0.50 ×")
-    assert told["shared memory cycles"].endswith("no bank conflicts")
-
-
-def test_waits_have_a_row_and_are_in_the_sentence() -> None:
-    waiting = msgspec.structs.replace(CODE, block_cycles=1250.0, resident_blocks=2)
-    told = remarks(waiting)
-    assert told["shared memory"] == "80%"
-    assert told["waits"].startswith("20% of a multiprocessor with 2 resident blocks")
-    assert next(words(explained(waiting))).endswith("bound by shared memory (80% busy, 20% waits).")
-    assert "waits" not in remarks(msgspec.structs.replace(waiting, block_cycles=1001.0))
-
-
-def test_what_ncu_counted_stands_beside_it() -> None:
-    counted = HardwareCounters(busy={"shared memory and L1": 0.93, "issue slots": 0.48})
-    told = remarks(CODE, counted)
-    assert told["shared memory"].endswith("; 93% counted by ncu")
-    assert told["issue slots"] == "51% 48% counted by ncu"
-
-
-def test_the_sentences_name_the_ceiling_what_binds_and_what_to_try() -> None:
-    first, reached, advice = words(explained(CODE))
-    assert first == (
-        "Its machine code allows at most 6.00 TFLOP/s, bound by shared memory (issue slots 51%)."
-    )
-    assert reached == "It reaches 83% of that."
-    assert advice.startswith("Use each value fetched more often")
-
-
-def test_conflicts_waits_and_spills_change_the_advice() -> None:
-    conflicts = msgspec.structs.replace(CODE, shared_least_cycles=250.0)
-    assert list(words(explained(conflicts)))[-1].startswith("Remove bank conflicts")
-    assert list(words(explained(CODE, 5e6)))[-1].startswith("The rest is waiting")
-    spilled = msgspec.structs.replace(CODE, spilled_bytes=64)
-    assert next(words(explained(spilled))).startswith("It spills 64 bytes")
-
-
-def test_what_is_not_derived_is_said() -> None:
-    nothing = msgspec.structs.replace(
-        CODE,
-        operations_per_cycle=None,
-        least_cycles=None,
-        least_ns=None,
-        not_derived=(
-            NotDerived("addresses", "STG.E", 0x70),
-            NotDerived("branch", address=0x80),
-            NotDerived("cycles", "Turing 7.5"),
-            NotDerived("rate", "HMMA"),
-            NotDerived("opcode", "XYZ"),
-        ),
-    )
-    assert list(words(explained(nothing))) == [
-        "No ceiling follows from the machine code: the table says what is not derived."
-    ]
-    rows = [row for group in section(nothing).groups for row in group.rows]
-    assert [row.reason for row in rows if row.cells[0] == "not derived"] == [
-        "the addresses of STG.E at 0x70",
-        "the branch at 0x80 depends on loaded values",
-        "cycles: no rates are known for Turing 7.5",
-        "2 more of these",
-    ]
-    assert list(words(explained(None))) == []
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    file_regression.check(paged(pages()), encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records, tables
+from support.golden import paged
 from support.h200 import H200, LIMITS, case_of, outcome_of, split_case
 
 from matbench.features.explain import occupancy
@@ -88,9 +89,9 @@ def pages() -> dict[str, Explanation]:
 def test_pages(file_regression: FileRegressionFixture) -> None:
     about = [records.environment(devices=(H200,))]
     shown = {name: report([found], about) for name, found in pages().items()}
-    text = "".join(f"=== {name}\n\n{tables.shown(page)}\n\n" for name, page in shown.items())
-    fits = formats.text(shown["too wide"], "csv")
-    file_regression.check(f"{text}=== too wide, as CSV\n\n{fits}", encoding="utf-8")
+    texts = {name: tables.shown(page) for name, page in shown.items()}
+    texts["too wide, as CSV"] = formats.text(shown["too wide"], "csv")
+    file_regression.check(paged(texts), encoding="utf-8")
 
 
 def test_without_an_environment_of_its_device_it_is_named_by_the_case() -> None:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
 
 from matbench.features.explain.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
-#: Instructions without a result, by stem. Those of memory read all of their operands.
-_NO_RESULT = frozenset(
-    name
-    for line in (
-        "ST STG STS STL RED REDG REDAS STSM STAS UBLKCP UBLKPF UBLKRED UTMALDG UTMASTG UTMAPF",
-        "UTMAREDG UTMACMDFLUSH UTCBAR UTCCP UTCATOMSWS LDTM STTM LDGSTS LDGDEPBAR DEPBAR MEMBAR",
-        "BRA BRX JMP JMX EXIT RET CALL BAR BSSY BSYNC BREAK NOP ERRBAR CCTL CCTLL YIELD KILL",
-        "WARPSYNC WARPGROUP WARPGROUPSET FENCE ARRIVES BMOV NANOSLEEP UCGABAR_ARV UCGABAR_WAIT",
-        "CGAERRBAR ENDCOLLECTIVE R2P BPT ACQBULK PREEXIT SETLMEMBASE PMTRIG RPCMOV",
-        "ACQSHMINIT",
-    )
-    for name in line.split()
-)
+OPCODES = msgspec.toml.decode(Path(__file__).with_name("opcodes.toml").read_bytes())
+_NO_RESULT = frozenset(OPCODES["no_result"].split())
 #: Instructions whose predicate says that waiting is over: waits are assumed to end at once.
 WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 #: Instructions that count the blocks to arrive before this one: none, so that it is not the last.

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from matbench.features.explain.sass.effects import tensor_shape
+from matbench.features.explain.sass.effects import OPCODES, tensor_shape
 from matbench.features.explain.sass.listing import Instruction
 
 SCHEDULERS = 4
@@ -52,31 +52,6 @@ RATES: dict[tuple[int, int], Rates] = {
     (12, 0): _DESKTOP,
 }
 
-#: Stems by class; uniform instructions are recognized by their U.
-_STEMS = {
-    "float32": "FFMA FADD FMUL FFMA2 FADD2 FMUL2 FFMA32I FADD32I FMUL32I",
-    "float16": "HFMA2 HADD2 HMUL2 HMNMX2 HSET2 HSETP2",
-    "float64": "DFMA DADD DMUL DSETP",
-    "tensor": "HMMA IMMA BMMA DMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCIMMA UTCQMMA"
-    " UTCOMMA",
-    "integer multiply": "IMAD IMUL IDP IDP4A",
-    "integer and logic": "IADD3 IADD IADD2 VIADD LEA SHF SHL SHR LOP3 LOP IABS ISETP SEL PRMT MOV"
-    " MOV32I VIMNMX VIMNMX3 IMNMX VIADDMNMX SGXT BMSK PLOP3 P2R R2P FSEL FSETP FMNMX FMNMX3 FCHK"
-    " FSET ISET IADD32I LOP32I CS2R VABSDIFF VABSDIFF4 FSWZADD PSETP CSET CSETP I2FP F2IP F2FP I2I"
-    " I2IP",
-    "special and conversion": "MUFU I2F F2I F2F FRND POPC FLO BREV",
-    "shared memory": "LDS STS LDSM STSM ATOMS",
-    "global memory": "LDG STG LDGSTS LD ST ATOMG ATOM RED REDG UTMALDG UTMASTG UTMAPF UTMAREDG"
-    " UBLKCP UBLKPF UBLKRED CCTL",
-    "local memory": "LDL STL",
-    "constant memory": "LDC LDCU",
-    "shuffle": "SHFL REDUX MATCH",
-    "barrier": "BAR DEPBAR LDGDEPBAR MEMBAR SYNCS ARRIVES WARPSYNC WARPGROUP WARPGROUPSET FENCE"
-    " ERRBAR CGAERRBAR UCGABAR_ARV UCGABAR_WAIT UTMACMDFLUSH ENDCOLLECTIVE ACQBULK B2R R2B CCTLL"
-    " UTCBAR PREEXIT",
-    "control": "BRA BRX JMP JMX EXIT RET CALL BSSY BSYNC BREAK NOP YIELD KILL NANOSLEEP BMOV BPT"
-    " VOTE ELECT S2R S2UR R2UR VOTEU SETCTAID LEPC USETMAXREG PMTRIG GETLMEMBASE SETLMEMBASE",
-}
 #: The precisions of tensor instructions by modifier, and without such a one.
 _WIDE = ("float16", {"TF32": "tf32", "BF16": "bfloat16"})
 _INTEGERS = (None, {"S8": "int8", "U8": "int8"})
@@ -85,7 +60,7 @@ _PRECISIONS: dict[str, tuple[str | None, dict[str, str]]] = {
     "DMMA": ("float64", {}), "HMMA": _WIDE, "HGMMA": _WIDE, "IMMA": _INTEGERS, "IGMMA": _INTEGERS,
     "QMMA": _FP8, "QGMMA": _FP8,
 }  # fmt: skip
-_CLASSES = {stem: name for name, stems in _STEMS.items() for stem in stems.split()}
+_CLASSES = {stem: name for name, stems in OPCODES["classes"].items() for stem in stems.split()}
 
 
 def class_of(instruction: Instruction) -> str | None:

@@ -3,61 +3,35 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.golden import answered
 from support.machine_code import listed, listing_of, needs_nvdisasm
 
 from matbench.features.explain.sass import listing
-from matbench.features.explain.sass.listing import VARIABLES, ListingError, Operand, operand
+from matbench.features.explain.sass.listing import ListingError, Operand, operand
 
 COPY = (
     'extern "C" __global__ void k(float *p, int n, double x)\n{\n    p[threadIdx.x] = n * x;\n}\n'
 )
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
-        Operand("register", "R12", "R12"),
-        Operand("register", "UR4", "UR4"),
-        Operand("register", "RZ", "RZ"),
-        Operand("register", "R8.ROW", "R8"),
-        Operand("register", "R12.reuse", "R12", reuses=True),
-        Operand("register", "R22.64.reuse", "R22", is_wide=True, reuses=True),
-        Operand("register", "-R3", "R3", negated=True),
-        Operand("register", "~R5", "R5", inverted=True),
-        Operand("register", "-|R4|.reuse", "R4", negated=True, absolute=True, reuses=True),
-        Operand("predicate", "UPT", "UPT"),
-        Operand("predicate", "!P2", "P2", inverted=True),
-        Operand("number", "12", number=12),
-        Operand("number", "-0x1f", number=-31),
-        Operand("constant", "c[0x0][0x210]", number=0x210),
-        Operand("constant", "c[0x0][RZ]", number=0),
-        Operand("constant", "c[0x4][0x8]", number=VARIABLES + 8),
-        Operand("constant", "-c[0x0][0x8]", number=8, negated=True),
-        Operand("constant", "~c[0x0][0x8]", number=8, inverted=True),
-        Operand("constant", "|c[0x0][0x8]|", number=8, absolute=True),
-        Operand("special", "SR_TID.X", "SR_TID.X"),
-        Operand("address", "[0x20]", number=32),
-        Operand("address", "gdesc[UR8]"),
-        Operand("address", "desc[UR8][R22.64+0x20]", number=32, parts=(("R22", 1, True),)),
-        Operand(
-            "address", "[R2.X4+UR5+-0x10]", number=-16, parts=(("R2", 4, False), ("UR5", 1, False))
-        ),
-        *(
-            Operand("other", text)
-            for text in (
-                "c[0x3][0x8]", "c[0x0][R2+0x10]", "cx[UR4][0x8]", "[R2+table]", "`(.L_x_1)", "PR",
-                "1.5", "+INF",
-            )
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_operands(expected: Operand) -> None:
-    assert operand(expected.text) == expected
+def told(text: str) -> str:
+    """What an operand is, besides its text: only what is not as usual."""
+    found = operand(text)
+    assert found.text == text
+    usual = {"text": text, **Operand._field_defaults}
+    about = {name: value for name, value in found._asdict().items() if value != usual.get(name)}
+    return ", ".join(f"{name} {value}" for name, value in about.items())
+
+
+def test_operands(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("operands.txt")
+    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
 
 
 def test_instructions_their_branches_and_what_the_scheduler_is_told() -> None:

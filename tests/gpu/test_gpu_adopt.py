@@ -25,5 +25,5 @@ def test_a_template_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Ma
 def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
     for seed in range(2000, 2004):
         path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed).source)
+        path.write_text(generated(seed))
         matbench("adopt", path, "--backend", "cuda")

@@ -17,22 +17,19 @@ from support.cli import Matbench
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text
 from support.optional import present
 from support.products import PRODUCTS, problem
-from support.samples import check_trials
-from support.sources import arrived
 from support.workloads import right
 
 from matbench import backends
 from matbench.backends import Backend, Work
 from matbench.backends.cuda import compilation
-from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.errors import BuildError, OutOfMemoryError
+from matbench.errors import BuildError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
-from matbench.kernelfile import catalogue, front_matter, signature, sweep
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Launch, Skip
 from matbench.worker import worker
 
@@ -94,16 +91,6 @@ def test_a_device_says_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
     assert backends.choose("auto", None) == info
     assert info.kind == "gpu"
     assert info.compute_capability is not None
-    assert info.limits.keys() == front_matter.DEVICE_LIMITS.keys()
-    assert all(value > 0 for value in info.limits.values())
-    for label in (
-        "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
-        "warp size", "memory pitch (bytes)", "largest block (threads)", "largest block (x, y, z)",
-        "largest grid (x, y, z)", "constant memory (bytes)", "compute capability",
-        "clock rate (MHz)", "texture alignment (bytes)", "copy and compute overlap",
-        "multiprocessors",
-    ):  # fmt: skip
-        assert info.properties[label], label
     assert info.properties["warp size"] == 32
     assert "CUDA" in info.driver
     assert "unknown" not in info.toolkit
@@ -117,42 +104,6 @@ def test_info_shows_it(matbench: Matbench, info: DeviceInfo) -> None:
 
 
 # -- memory, builds, arguments -------------------------------------------------------------------
-
-
-def test_too_much_memory_says_how_much_and_stays_usable(cuda: Backend, info: DeviceInfo) -> None:
-    total = info.properties["global memory (bytes)"]
-    assert isinstance(total, int)
-    with pytest.raises(OutOfMemoryError) as refused:
-        cuda.allocate(2 * total)
-    assert not refused.value.fatal
-    assert refused.value.reason == f"out of device memory; {2 * total:,} bytes requested"
-    words = np.arange(1000, dtype=np.uint32)
-    whole = cuda.allocate(3 * 4096)
-    cuda.write(whole, np.zeros(3 * 1024, np.uint32))
-    cuda.write(whole.view(4096, 4000), words)
-    found = np.empty(3 * 1024, np.uint32)
-    cuda.read(whole, found)
-    assert np.array_equal(found[1024:2024], words)
-    assert not found[:1024].any()
-    assert not found[2024:].any()
-    cuda.release(whole)
-
-
-@pytest.mark.parametrize("variant", ["plain", "clocked", "staggered"])
-def test_a_build_error_names_line(variant: backends.Variant, cuda: Backend, tmp_path: Path) -> None:
-    text = kernel_text().replace("sum += ", "summ += ")
-    line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
-    path = tmp_path / "mine.cu"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BuildError) as refused:
-        cuda.build(catalogue.load(path), {"TILE": 8}, variant)
-    assert f'{path}({line}): error: identifier "summ" is undefined' in refused.value.reason
-    assert not refused.value.fatal
-
-
-def test_every_type_arrives_as_it_was_passed(cuda: Backend, tmp_path: Path) -> None:
-    kinds, head = list(signature.SCALARS), "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n"
-    assert arrived(cuda, tmp_path, kinds, head) == dict.fromkeys(kinds, 1.0)
 
 
 def test_parameters_that_differ_are_refused(cuda: Backend, tmp_path: Path) -> None:
@@ -185,18 +136,6 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
         "K * 4 <= max_shared_bytes_per_block",
         {"K": limit // 4 + 1, "max_shared_bytes_per_block": limit},
     )
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (33, 17, 40), (300, 130, 40)], ids=str)
-@pytest.mark.parametrize("value", [None, np.nan, np.inf, 1e30, 0.0])
-def test_judges_as_host(shape: tuple[int, int, int], value: float | None, cuda: Backend) -> None:
-    def spoil(C: Any) -> None:
-        if value is not None:
-            C.flat[C.size // 2] = value
-
-    kernels = DeviceKernels(cuda)
-    check_trials(kernels, problem("x".join(map(str, shape)), "signed"), spoil)
-    kernels.close()
 
 
 # -- time ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The first CUDA device; without one tests that need it fail, because they were requested."""
+"""The first device of each backend."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ from matbench.model import DeviceInfo
 
 
 @pytest.fixture(scope="module")
+def opencl(own_folders: None) -> Iterator[Backend]:
+    """Only machines with CUDA may have no device of OpenCL."""
+    try:
+        info = backends.devices("opencl")[0]
+    except backends.UnavailableError as error:
+        backends.devices("cuda")
+        pytest.skip(str(error))
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
 def info(own_folders: None) -> DeviceInfo:
+    """The first CUDA device; without one tests that need it fail, because they were requested."""
     return backends.devices("cuda")[0]
 
 

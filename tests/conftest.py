@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, settings
 from support import warm
 from support.cli import Matbench
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text, saved
 
 from matbench import backends, cache
 from matbench.bench.device_kernels import DeviceKernels
@@ -175,9 +175,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
     """Writes `kernel_text(name, ...)` to `NAME.cu` in a folder of this test."""
 
     def write(name: str = "mine", **parts: str) -> Path:
-        path = tmp_path / f"{name}.cu"
-        path.write_text(kernel_text(name, **parts), encoding="utf-8")
-        return path
+        return saved(tmp_path / f"{name}.cu", kernel_text(name, **parts))
 
     return write
 

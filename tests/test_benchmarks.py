@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kernels import own_file
+from support.kernels import own_file, saved
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 from support.repository import git
@@ -126,9 +126,7 @@ def test_nvbench_is_compared_with_the_center_of_the_same_kind(
 
 
 def test_the_slowed_twin_spins(load: Any, tiled: Kernel, tmp_path: Path, session: Session) -> None:
-    path = tmp_path / "twin.cu"
-    path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
-    twin = catalogue.load(path)
+    twin = catalogue.load(saved(tmp_path / "twin.cu", load("verdicts").slowed(tiled, 321)))
     assert (twin.name, twin.entry, twin.launch) == ("tiled-slowed", "tiled", tiled.launch)
     assert "spin_step < 321;" in twin.source
     case = sweep.case(twin, Problem(33, 31, 35), {"TILE": 8}, session.backend.info)
@@ -137,8 +135,7 @@ def test_the_slowed_twin_spins(load: Any, tiled: Kernel, tmp_path: Path, session
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc, or no gcc and g++ for it")
 def test_the_slowed_twin_compiles_as_cuda(load: Any, tiled: Kernel, tmp_path: Path) -> None:
-    path = tmp_path / "twin.cu"
-    path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
+    path = saved(tmp_path / "twin.cu", load("verdicts").slowed(tiled, 321))
     plain = compile_cubin(own_file("tiled"), "sm_90")
     assert compile_cubin(path, "sm_90") != plain
 

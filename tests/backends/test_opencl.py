@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from support.kernels import kernel_text, text_of
+from support.kernels import kernel_text, saved, text_of
 from support.sources import ONE, launched
 
 from matbench import backends
@@ -38,9 +38,7 @@ INCLUDED = [
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:
-    path = tmp_path / "mine.cu"
-    path.write_text(text, encoding="utf-8")
-    return catalogue.load(path)
+    return catalogue.load(saved(tmp_path / "mine.cu", text))
 
 
 # -- devices -------------------------------------------------------------------------------------

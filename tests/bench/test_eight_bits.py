@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.cli import Matbench
 from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant, measured
 from support.judging import judge
+from support.kernels import saved
 from support.optional import present, some
 from support.samples import sampled
 
@@ -173,8 +174,7 @@ def test_a_kernel_that_writes_scales_later_is_found(session: Session, tmp_path: 
     ],
 )
 def test_whole_sums(problem: Problem, needs: str | None, backend: Backend, tmp_path: Path) -> None:
-    file = tmp_path / "int8.cu"
-    file.write_text(VARIANTS["int8"].source, encoding="utf-8")
+    file = saved(tmp_path / "int8.cu", VARIANTS["int8"].source)
     case = sweep.case(catalogue.load(file), problem, {}, backend.info)
     assert (case.skip.needs if case.skip else None) == needs
 
@@ -185,9 +185,7 @@ def test_whole_sums(problem: Problem, needs: str | None, backend: Backend, tmp_p
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, str], Path]:
     def written(name: str, source: str) -> Path:
-        file = tmp_path / name
-        file.write_text(source, encoding="utf-8")
-        return file
+        return saved(tmp_path / name, source)
 
     return written
 

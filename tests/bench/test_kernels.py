@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import own_file
+from support.kernels import own_file, saved
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
 from support.products import FILES, INPUTS, SIZES, capability_needed, measure, name, problem
@@ -159,8 +159,7 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     [kernel] = [kernel for kernel in FILES if kernel.name == name]
     path = own_file(name)
     if unit != "alone":
-        path = tmp_path / f"{name}-{unit}.cu"
-        path.write_text(units(kernel)[unit], encoding="utf-8")
+        path = saved(tmp_path / f"{name}-{unit}.cu", units(kernel)[unit])
     needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
     flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
     # A unit is in another folder than the headers that it includes.
@@ -195,8 +194,7 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
     wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
     line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
     mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
-    path = tmp_path / "unit.cu"
-    path.write_text(units(mine)[unit], encoding="utf-8")
+    path = saved(tmp_path / "unit.cu", units(mine)[unit])
     with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
         compile_cubin(path, "sm_90")
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.gemm import Gemm
+from support.kernels import saved
 from support.optional import present, some
 from support.paths import KERNELS
 from support.toml import table
@@ -39,9 +40,7 @@ def judged(session: Session, tmp_path: Path) -> Judged:
 
 def judging(session: Session, folder: Path) -> Judged:
     def judge(gemm: Gemm, size: tuple[int, int, int] = SIZE, name: str = "gemm") -> Outcome:
-        path = folder / f"{name}.cu"
-        path.write_text(gemm.source(name), encoding="utf-8")
-        kernel = catalogue.load(path)
+        kernel = catalogue.load(saved(folder / f"{name}.cu", gemm.source(name)))
         problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
         return session.measure(sweep.case(kernel, problem, {}, session.backend.info))
 
@@ -164,8 +163,8 @@ def test_a_factor_beyond_its_parameter_is_skipped(session: Session, tmp_path: Pa
 
 def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
     """Floats in global and in shared memory; OpenCL C has no function for them."""
-    path = tmp_path / "added.cu"
-    path.write_text(
+    path = saved(
+        tmp_path / "added.cu",
         """
 __global__ void added(const float *A, const float *B, float *C, int M, int N, int K)
 {
@@ -184,7 +183,6 @@ __global__ void added(const float *A, const float *B, float *C, int M, int N, in
     }
 }
 """,
-        encoding="utf-8",
     )
     path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
     case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
@@ -309,9 +307,7 @@ def results() -> Iterator[tuple[str, float, float]]:
 
 @pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
 def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_path: Path) -> None:
-    path = tmp_path / "gemm.cu"
-    path.write_text(Gemm(operand=kind, result=kind).source())
-    kernel = catalogue.load(path)
+    kernel = catalogue.load(saved(tmp_path / "gemm.cu", Gemm(operand=kind, result=kind).source()))
     problem = Problem(8, 8, 8)
     bound = oracle.bound(kernel, problem)
     terms = 2 * 9 if kernel.truncates else 9

@@ -21,6 +21,7 @@ from support.kernels import (
     KernelWriter,
     changed,
     own_file,
+    saved,
     text_of,
 )
 from support.optional import present
@@ -272,8 +273,7 @@ def returned(A, B):
 
 
 def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FUNCTIONS)
+    file = saved(tmp_path / "mine.py", FUNCTIONS)
     names = [f"{file}::{name}" for name in ("into", "returned")]
     matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
     assert [outcome.reason for outcome in last_run()] == [None] * 2

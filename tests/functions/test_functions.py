@@ -19,6 +19,7 @@ import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
 from support.functions import begin_without_isolation, measured
+from support.kernels import saved
 from support.optional import present, some
 from support.paths import FUNCTIONS
 
@@ -56,8 +57,7 @@ def judge() -> Iterator[api.Judge]:
 @pytest.fixture
 def judged(judge: api.Judge, tmp_path: Path) -> Judged:
     def run(text: str, function: str = "f", **more: Any) -> api.Verdict:
-        file = tmp_path / "f.py"
-        file.write_text(text)
+        file = saved(tmp_path / "f.py", text)
         return judge.run(f"{file}::{function}", **more)
 
     return run
@@ -70,15 +70,15 @@ def test_work_that_is_put_off_or_denied_is_timed(cheat: str, judge: api.Judge) -
 
 
 def test_what_a_function_changes_spoils_no_reference(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import numpy as np\n"
         "real = np.concatenate\n"
         "def off(*given, **more):\n"
         "    joined = real(*given, **more)\n"
         "    return 1.01 * joined if joined.dtype == float else joined\n"
         "np.concatenate = off\n"
-        "def f(A, B): return A @ B\n"
+        "def f(A, B): return A @ B\n",
     )
     sizes = ("--sizes", "12,13", "--seed", f"{os.getpid()}", "--backend", "opencl", *QUICK)
     matbench("run", f"{file}::f", *sizes, code=None)  # at 13, it has run before
@@ -166,11 +166,11 @@ def test_a_difference_that_places_may_make_does_not_decide_between_functions(
 
 
 def test_what_a_function_sets_is_unset_for_others(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import os, numpy\n\n"
         "def sets(A, B):\n    os.environ['FLAG'] = '1'\n    return A @ B\n\n"
-        "def reads(A, B):\n    return A @ B + ('FLAG' in os.environ)\n"
+        "def reads(A, B):\n    return A @ B + ('FLAG' in os.environ)\n",
     )
     both = [f"{file}::{name}" for name in ("sets", "reads")]
     matbench("run", *both, "--sizes", "64", "--backend", "opencl")
@@ -219,8 +219,8 @@ def test_memory_between_calls_is_of_others(kind: str, between: float, is_growing
 
 def test_no_inputs_between_trusted_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that looks at A all the time must see NaN; the function fails if it did not."""
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import threading, time\nimport numpy as np\n\nseen, calls, views = [], [], []\n\n"
         "def look():\n    while True:\n"
         "        seen.extend([1] if views and np.isnan(views[0]).any() else [])\n"
@@ -228,7 +228,7 @@ def test_no_inputs_between_trusted_calls(tmp_path: Path, monkeypatch: pytest.Mon
         "threading.Thread(target=look, daemon=True).start()\n\n"
         "def f(A, B):\n    views[:] = [A]\n    calls.append(1)\n"
         "    if np.isnan(A).any() or (len(calls) > 14 and not seen):\n"
-        "        raise RuntimeError('NaN at the wrong time')\n    return A @ B\n"
+        "        raise RuntimeError('NaN at the wrong time')\n    return A @ B\n",
     )
     monkeypatch.setattr("matbench.worker.worker._begin", begin_without_isolation)
     outcome = measured(catalogue.load(file), "64", max_time_s=0.05)
@@ -315,8 +315,7 @@ def test_a_result_in_another_layout_is_copied_row_by_row_and_kept(tmp_path: Path
 
 
 def test_only_a_first_call_that_is_long_is_worth_a_note(tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("def f(A, B): return A @ B\n")
+    file = saved(tmp_path / "f.py", "def f(A, B): return A @ B\n")
     function = calls.PythonFunction(catalogue.load(file), {}, cast(Backend, Memory()))
     noted = {None: (), 0.099: (), 0.1: ("first call 0.1 s",), 123.4: ("first call 123.4 s",)}
     for function.first_call_s, notes in noted.items():
@@ -327,9 +326,7 @@ def test_all_that_judges_a_function_is_compiled_before_it_is_loaded(
     backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its process stores nothing afterwards: each process would compile it again."""
-    file = tmp_path / "f.py"
-    file.write_text("import numpy\n\ndef f(A, B): return A @ B\n")
-    kernel = catalogue.load(file)
+    kernel = catalogue.load(saved(tmp_path / "f.py", "import numpy\n\ndef f(A, B): return A @ B\n"))
     [problem] = parse_problems("7x9x8", MATMUL, "uniform")
     session = Session(backend, Cache(), Options(max_time_s=0.01))
     compiled: list[set[Any]] = []
@@ -582,8 +579,10 @@ def test_what_goes_wrong_in_a_call_costs_its_row(judge: api.Judge, tmp_path: Pat
         "shutil.rmtree(os.getcwd()); return A @ B": "FileNotFoundError: ",
     }
     for number, (body, says) in enumerate(mistakes.items()):
-        file = tmp_path / f"f{number}.py"
-        file.write_text(f"import numpy, os, shutil\n\ndef f(A, B):\n    {body}\n{ERRORS}")
+        file = saved(
+            tmp_path / f"f{number}.py",
+            f"import numpy, os, shutil\n\ndef f(A, B):\n    {body}\n{ERRORS}",
+        )
         verdict = judge.run(file, sizes="64x96x32")
         assert verdict.status == "failed"
         assert says in present(verdict.reason)
@@ -591,8 +590,7 @@ def test_what_goes_wrong_in_a_call_costs_its_row(judge: api.Judge, tmp_path: Pat
 
 
 def test_a_call_that_does_not_end_is_stopped(tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("import time, numpy\n\ndef f(A, B): time.sleep(99)\n")
+    file = saved(tmp_path / "f.py", "import time, numpy\n\ndef f(A, B): time.sleep(99)\n")
     with api.Judge("16", backend="opencl", timeout=0.5, max_time=0.01) as impatient:
         assert "was stopped (see --timeout)" in present(impatient.run(file).reason)
 
@@ -612,8 +610,7 @@ def test_a_module_that_cannot_be_run_is_a_failed_row(judged: Judged) -> None:
 
 
 def test_what_runs_is_the_text_that_was_read(tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("import numpy\n\ndef f(A, B): return A @ B\n")
+    file = saved(tmp_path / "f.py", "import numpy\n\ndef f(A, B): return A @ B\n")
     kernel = catalogue.load(file)
     file.write_text("nothing of the kind")
     assert measured(kernel, "64").status == "measured"
@@ -660,13 +657,13 @@ def test_a_functions_process_has_few_rights(judged: Judged) -> None:
 def test_a_functions_process_stops_between_its_tasks(judge: api.Judge, tmp_path: Path) -> None:
     """A thread that it leaves behind would disturb the kernels that are timed next."""
     counted = tmp_path / "counted"
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import threading, time, numpy\n\n"
         "def count():\n    while True:\n"
         f"        open({str(counted)!r}, 'a').write('x')\n        time.sleep(0.01)\n\n"
         "threading.Thread(target=count, daemon=True).start()\n\n"
-        "def f(A, B):\n    time.sleep(0.002)\n    return A @ B\n"
+        "def f(A, B):\n    time.sleep(0.002)\n    return A @ B\n",
     )
     assert judge.run(file).status == "measured"
     before = counted.stat().st_size
@@ -680,13 +677,13 @@ def test_a_functions_process_stops_between_its_tasks(judge: api.Judge, tmp_path:
 def test_what_a_function_starts_stops_with_it_and_ends_with_the_run(tmp_path: Path) -> None:
     counted = tmp_path / "counted"
     count = f"for _ in range(3000): open({str(counted)!r}, 'a').write('x'); time.sleep(0.01)"
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import subprocess, sys, time, numpy\n\n"
         f"counted = open({str(counted)!r}, 'a')\nbefore = counted.seek(0, 2)\n"
         f"subprocess.Popen([sys.executable, '-c', \"import time\\n{count}\"])\n"
         "while counted.seek(0, 2) == before: time.sleep(0.01)\n\n"
-        "def f(A, B): return A @ B\n"
+        "def f(A, B): return A @ B\n",
     )
 
     def still() -> bool:
@@ -750,12 +747,15 @@ def test_a_changed_local_module_is_another_function(judge: api.Judge, tmp_path: 
     package.mkdir()
     (package / "__init__.py").write_text("from .inner import product\n")
     (package / "inner.py").write_text("def product(A, B): return A @ B\n")
-    file = tmp_path / "f.py"
-    file.write_text("import package_of_f\n\ndef f(A, B): return package_of_f.product(A, B)\n")
+    file = saved(
+        tmp_path / "f.py", "import package_of_f\n\ndef f(A, B): return package_of_f.product(A, B)\n"
+    )
     before = catalogue.load(file)
     assert [header.name for header in before.includes] == ["package_of_f/__init__.py", "inner.py"]
-    other = tmp_path / "g.py"
-    other.write_text("from package_of_f import inner\n\ndef g(A, B): return inner.product(A, B)\n")
+    other = saved(
+        tmp_path / "g.py",
+        "from package_of_f import inner\n\ndef g(A, B): return inner.product(A, B)\n",
+    )
     assert "package_of_f/inner.py" in [header.name for header in catalogue.load(other).includes]
     assert judge.run(file).status == "measured"
     (package / "inner.py").write_text("def product(A, B): return 2 * (A @ B)\n")
@@ -766,8 +766,7 @@ def test_a_changed_local_module_is_another_function(judge: api.Judge, tmp_path: 
 def test_a_colon_or_no_function_works(matbench: Matbench, judge: api.Judge, tmp_path: Path) -> None:
     said = matbench("run", "f.py:multiply", code=2).output
     assert "no kernel 'f.py:multiply'; did you mean 'f.py::multiply'?" in said
-    file = tmp_path / "f.py"
-    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
+    file = saved(tmp_path / "f.py", "def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
     verdict = judge.run(file)
     assert verdict.status == "failed"
     assert present(verdict.reason).startswith(f"{file}: which function? ")
@@ -824,8 +823,7 @@ def wrong(a, b):
 def test_adopt_finds_out_what_the_parameters_are(
     function: str, says: str, table: str, matbench: Matbench, tmp_path: Path
 ) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(ADOPTED)
+    file = saved(tmp_path / "f.py", ADOPTED)
     words = ("adopt", f"{file}::{function}", "--backend", "opencl")
     shown = matbench(*words)
     assert says in shown.output
@@ -854,8 +852,7 @@ def test_adopt_finds_out_what_the_parameters_are(
 def test_adopt_tries_other_results(
     body: str, says: str, table: list[str], matbench: Matbench, tmp_path: Path
 ) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(f"import numpy\n\n\ndef f{body}\n")
+    file = saved(tmp_path / "f.py", f"import numpy\n\n\ndef f{body}\n")
     said = matbench("adopt", file, "--backend", "opencl").output
     assert says in said
     shown = [line.removeprefix("# ") for line in said.splitlines() if line.startswith("# ")]
@@ -877,10 +874,10 @@ def test_adopt_says_what_is_wrong_with_the_closest_call(matbench: Matbench, tmp_
 
 @pytest.mark.long
 def test_tune_finds_the_fastest_constant_of_a_function(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text(
+    file = saved(
+        tmp_path / "f.py",
         "import time\n\n# /// matbench\n# [sweep]\n# WAIT_MS = [9, 1]\n# ///\n"
-        "def f(A, B, WAIT_MS):\n    time.sleep(WAIT_MS / 1000)\n    return A @ B\n"
+        "def f(A, B, WAIT_MS):\n    time.sleep(WAIT_MS / 1000)\n    return A @ B\n",
     )
     tuned = matbench("tune", file, "--sizes", "64", "--budget", "2s", "--backend", "opencl")
     [winner] = [line for line in tuned.output.splitlines() if "winner" in line]

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from support import functions
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.optional import present
 from support.paths import FUNCTIONS
 
@@ -82,8 +82,7 @@ def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> 
     text = page.split("```cpp\n")[-1].split("```")[0]
     assert text.startswith("// gemm.cpp\n")
     assert "/opt/lib" in text
-    file = tmp_path / "gemm.cpp"
-    file.write_text(text.replace("/opt/lib", str(tmp_path)))
+    file = saved(tmp_path / "gemm.cpp", text.replace("/opt/lib", str(tmp_path)))
     statuses = []
     for terms in ("K", "K - 1"):
         build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libgemm.so")
@@ -111,8 +110,7 @@ SCRATCH = text_of("static-scratch.cpp")
 def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_path: Path) -> None:
     for count in (1000, 60_000_000):
         (tmp_path / str(count)).mkdir()
-        file = tmp_path / str(count) / "mine.cpp"
-        file.write_text(SCRATCH.replace("COUNT", str(count)))
+        file = saved(tmp_path / str(count) / "mine.cpp", SCRATCH.replace("COUNT", str(count)))
         file.with_suffix(".toml").write_text('entry = "host mine"\nrequires = ["host"]\n')
     SHORT = ("--max-time", "0.02")
     sides = [tmp_path / str(count) / "mine.cpp" for count in (1000, 60_000_000)]
@@ -137,8 +135,7 @@ FORMS = text_of("forms.cpp")
     ],
 )
 def test_forms_of_functions(entry: str, status: str, reason: str | None, tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(f"#include <stdexcept>\n{FORMS}")
+    file = saved(tmp_path / "mine.cpp", f"#include <stdexcept>\n{FORMS}")
     given: dict[str, Any] = {"entry": f"host {entry}", "requires": ["host"]}
     if entry == "silent":  # its parameters have no names
         given["args"] = ["A", "B", "C", "M", "N", "K"]
@@ -147,8 +144,7 @@ def test_forms_of_functions(entry: str, status: str, reason: str | None, tmp_pat
 
 
 def test_a_parameter_that_is_no_matrix_is_named_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(FORMS)
+    file = saved(tmp_path / "mine.cpp", FORMS)
     with pytest.raises(UsageError) as error:
         catalogue.load(file, given={"entry": "host untyped", "requires": ["host"]})
     line = FORMS.splitlines().index(FORMS.splitlines()[-1]) + 1
@@ -180,8 +176,10 @@ def test_a_mistake_in_a_table_is_one_line(given: dict[str, Any], says: str) -> N
 
 
 def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text("void f(float *A, float *B, float *C, int M, int N, int K) {\n  no such;\n}\n")
+    file = saved(
+        tmp_path / "mine.cpp",
+        "void f(float *A, float *B, float *C, int M, int N, int K) {\n  no such;\n}\n",
+    )
     outcome = measured(catalogue.load(file, given={"entry": "host f", "requires": ["host"]}), "64")
     assert outcome.status == "failed"
     assert "mine.cpp:2:" in present(outcome.reason)
@@ -238,8 +236,7 @@ VECTORS = text_of("vectors.cpp")
 
 
 def test_compiler_options_are_those_of_the_author(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(VECTORS)
+    file = saved(tmp_path / "mine.cpp", VECTORS)
     fixed = ("--entry", "host f", "--sizes", "64", "--backend", "opencl", *QUICK)
     matbench("run", file, *fixed, "--front-matter", "options=-DWIDTH=8", code=1)
     assert "target specific option" in present(last_run()[0].reason)
@@ -312,8 +309,10 @@ def test_linked_headers(source: str, given: tuple[str, ...], names: list[tuple[s
 
 
 def test_names_in_another_order_need_no_table(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(PARALLEL.replace("#pragma", "//").replace("int n, int k", "int k, long N"))
+    file = saved(
+        tmp_path / "mine.cpp",
+        PARALLEL.replace("#pragma", "//").replace("int n, int k", "int k, long N"),
+    )
     file.write_text(file.read_text().replace("j < n", "j < N").replace("* n +", "* N +"))
     matbench("run", file, "--entry", "host f", "--sizes", "40x30x50", "--backend", "opencl", *QUICK)
     assert last_run()[0].status == "measured"
@@ -333,8 +332,7 @@ void adds(int side, const float *x, const float *y, float *z) {
 
 @pytest.mark.usefixtures("few_probes")
 def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.c"
-    file.write_text(ADDS)
+    file = saved(tmp_path / "mine.c", ADDS)
     said = matbench("adopt", file, "--entry", "host adds").output
     assert "`adds` on the host computes A·B + C when called with N, A, B, C" in said
     assert "beta = 1.0" in file.with_suffix(".toml").read_text()
@@ -366,8 +364,7 @@ ADOPTED = text_of("adopted.cpp")
 
 @pytest.mark.usefixtures("few_probes")
 def test_adopt_finds_arguments_of_functions_on_the_host(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.cpp"
-    file.write_text(ADOPTED)
+    file = saved(tmp_path / "mine.cpp", ADOPTED)
     said, *offered = matbench("adopt", file, code=1).output.splitlines()
     assert said == "no kernel that can be launched alone; for functions on the host:"
     assert offered == [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text
+from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
 from support.products import PRODUCTS, problem
 from support.workloads import right
@@ -117,8 +117,7 @@ def test_parameters_that_differ_are_refused(cuda: Backend, tmp_path: Path) -> No
     extern "C" __global__ void mine(const float *A, const float *B, float *C, count M)
     { C[0] = (float)M; }
     """
-    path = tmp_path / "mine.cu"
-    path.write_text(kernel_text(front='args = ["A", "B", "C", "M"]', body=body), encoding="utf-8")
+    path = saved(tmp_path / "mine.cu", kernel_text(front='args = ["A", "B", "C", "M"]', body=body))
     with pytest.raises(BuildError, match="8, 8, 8, 4 bytes, but its source declares 8, 8, 8, 8"):
         cuda.build(catalogue.load(path), {"TILE": 8})
 
@@ -225,8 +224,7 @@ def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
     { const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }
     """
     )
-    path = tmp_path / "mine.cu"
-    path.write_text(kernel_text(body=body), encoding="utf-8")
+    path = saved(tmp_path / "mine.cu", kernel_text(body=body))
     program = cuda.build(catalogue.load(path), {"TILE": 8})
     C = cuda.allocate(4)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
+from support.kernels import saved
 from support.paths import FOREIGN
 from support.signatures import generated
 
@@ -15,8 +16,9 @@ pytestmark = pytest.mark.gpu
 
 def test_a_template_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matbench) -> None:
     shutil.copy(FOREIGN / "sgemm-coalesced.cuh", tmp_path)
-    path = tmp_path / "runner.cu"
-    path.write_text('#include "sgemm-coalesced.cuh"\nint main() { return 0; }\n')
+    path = saved(
+        tmp_path / "runner.cu", '#include "sgemm-coalesced.cuh"\nint main() { return 0; }\n'
+    )
     matbench("adopt", path, "--backend", "cuda")
     matbench("run", path, "--sizes", "64", "--backend", "cuda", *QUICK)
     assert [outcome.status for outcome in last_run()] == ["measured"]
@@ -24,6 +26,5 @@ def test_a_template_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Ma
 
 def test_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
     for seed in range(2000, 2004):
-        path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed))
+        path = saved(tmp_path / f"kernel-{seed}.cu", generated(seed))
         matbench("adopt", path, "--backend", "cuda")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.functions import measured
+from support.kernels import saved
 from support.optional import half, present, some
 from support.paths import ROOT
 
@@ -41,9 +42,7 @@ def copy_of(folder: Path) -> Path:
     for path in GALLERY.glob("*.cuh"):
         shutil.copy(path, folder)
     text = (GALLERY / "double-int8.cu").read_text(encoding="utf-8")
-    file = folder / "double-int8.cu"
-    file.write_text(text.replace('name = "double-int8"', 'name = "mine"'), encoding="utf-8")
-    return file
+    return saved(folder / "double-int8.cu", text.replace('name = "double-int8"', 'name = "mine"'))
 
 
 @pytest.mark.gpu

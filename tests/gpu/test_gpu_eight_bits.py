@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli import Matbench
 from support.eight_bits import MISTAKES, VARIANTS, measured
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.optional import half, some
 from support.products import problem
 
@@ -55,8 +55,7 @@ def test_each_mistake_is_refused(name: str, checks: Session, tmp_path: Path) -> 
 
 
 def test_it_is_timed_like_any_other(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "rows.cu"
-    file.write_text(VARIANTS["scales of rows"].source, encoding="utf-8")
+    file = saved(tmp_path / "rows.cu", VARIANTS["scales of rows"].source)
     printed = matbench("run", file, "--sizes", "200x130x400", "--hot", "--format", "json").stdout
     row = json.loads(printed)[-1]
     assert row["status"] == "measured", row["reason"]

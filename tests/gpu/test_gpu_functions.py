@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import Matbench, last_run
+from support.kernels import saved
 from support.optional import present
 from support.paths import FUNCTIONS, ROOT
 
@@ -79,8 +80,7 @@ def by_columns(A, B, C):
 
 @pytest.mark.parametrize("function", ["bfloat16", "transposed", "batched", "by_columns"])
 def test_a_function_gets_its_declaration(function: str, judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "declared.py"
-    file.write_text(DECLARED)
+    file = saved(tmp_path / "declared.py", DECLARED)
     verdict = judge.run(f"{file}::{function}", sizes="96x80x64")
     assert (verdict.status, verdict.reason) == ("measured", None)
 
@@ -88,8 +88,7 @@ def test_a_function_gets_its_declaration(function: str, judge: api.Judge, tmp_pa
 def test_the_example_of_the_documentation(judge: api.Judge, tmp_path: Path) -> None:
     page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     [example, *_] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    file = tmp_path / "product.py"
-    file.write_text(example)
+    file = saved(tmp_path / "product.py", example)
     verdict = judge.run(f"{file}::multiply", sizes="256,1000")
     assert (verdict.status, verdict.reason) == ("measured", None)
     assert {case.case.params["BLOCK"] for case in verdict.cases} == {32, 64}
@@ -100,8 +99,7 @@ def test_the_example_of_the_documentation(judge: api.Judge, tmp_path: Path) -> N
 
 @pytest.mark.alone
 def test_a_library_call_is_as_fast_as_the_baseline(judge: api.Judge, tmp_path: Path) -> None:
-    file = tmp_path / "declared.py"
-    file.write_text(DECLARED)
+    file = saved(tmp_path / "declared.py", DECLARED)
     compared = judge.compare("cublas-bf16", f"{file}::bfloat16", sizes="4096")
     [record] = compared.records
     # Where the device's clock swings, the interval is wide.

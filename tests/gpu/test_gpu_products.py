@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.gemm import Gemm
+from support.kernels import saved
 from support.optional import half
 
 from matbench import backends
@@ -33,8 +34,7 @@ def on_gpu(own_folders: None) -> Iterator[Session]:
 
 
 def judged(session: Session, folder: Path, gemm: Gemm, size: tuple[int, int, int]) -> Outcome:
-    path = folder / "gemm.cu"
-    path.write_text(gemm.source(), encoding="utf-8")
+    path = saved(folder / "gemm.cu", gemm.source())
     problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
     case = sweep.case(catalogue.load(path), problem, {}, session.backend.info)
     return session.measure(case)

@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from support.kernels import saved
 
 from matbench import signals
 from matbench.errors import CaseError
@@ -90,12 +91,12 @@ def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_a_process_has_started_ends_if_all_are_killed(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
+    script = saved(
+        tmp_path / "script.py",
         "import os, time\nfrom matbench.worker.process import WorkerProcess\n"
         "pool = WorkerProcess(leads=True)\n"
         "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(60)\n",
     )
     with subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True

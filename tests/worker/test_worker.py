@@ -18,7 +18,7 @@ import msgspec
 import psutil
 import pytest
 from support.dask_cluster import wait_for
-from support.kernels import SPIN_BODY, KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter, saved
 from support.optional import present
 
 from matbench import signals
@@ -316,8 +316,9 @@ def test_a_worker_that_cannot_start(device: DeviceInfo, monkeypatch: pytest.Monk
 
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(tmp_path: Path) -> None:
     """Or the thread that works for it waits for it, and the end for the thread."""
-    script = tmp_path / "script.py"
-    script.write_text("""
+    script = saved(
+        tmp_path / "script.py",
+        """
 import concurrent.futures, os, signal, threading, time
 from matbench import signals
 
@@ -339,7 +340,8 @@ try:
 except KeyboardInterrupt:
     threads.shutdown()
     print("ended")
-""")
+""",
+    )
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
     )

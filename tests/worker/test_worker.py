@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,6 @@ SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
 NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerProcess]:
-    """Its process is replaced whenever a test has ended it."""
-    made = WorkerProcess()
-    yield made
-    made.kill()
 
 
 # -- the process ---------------------------------------------------------------------------------

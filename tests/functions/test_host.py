@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import functions
+from pytest_regressions.file_regression import FileRegressionFixture
+from support import functions, toml
 from support.cli import QUICK, Matbench, last_run
+from support.golden import told_again
 from support.kernels import saved, text_of
 from support.optional import present
 from support.paths import FUNCTIONS
@@ -151,28 +152,15 @@ def test_a_parameter_that_is_no_matrix_is_named_with_its_line(tmp_path: Path) ->
     assert f"{file}:{line}: A points to `void`" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"entry": "host nothing"},
-         "no function nothing(…) on the host; the file has product, honest"),
-        ({"entry": "host 1"}, "entry 'host 1': not the name of a function"),
-        ({"entry": "host honest", "args": ["A", "B", "C"]}, "args: 3 arguments, but honest has 6"),
-        ({"entry": "host honest", "launch": {"block": [2]}}, "launch: only `where` and `work"),
-        ({"entry": "host honest", "finish": "sum"}, "finish: a function on the host has no use"),
-        ({"entry": "host honest", "storage": "float32"}, "storage: only if no source in C says"),
-        ({"entry": "host honest", "workload": "dot"}, "workload: functions compute matmul alone"),
-        ({"entry": "host honest", "args": ["A", "B", "C", "M", "N", "stream"]},
-         "args: K takes no handle, not 'stream'"),
-        ({"entry": "host honest", "link": ["a b"]}, "link"),
-        ({"entry": "host scaled::multiply<float>"}, "specify `TILE`"),
-    ],
-)  # fmt: skip
-def test_a_mistake_in_a_table_is_one_line(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError) as error:
-        catalogue.load(FILE, given={"requires": ["host"], **given})
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
+def test_a_mistake_in_a_table_is_one_line(file_regression: FileRegressionFixture) -> None:
+    def refusal(source: str) -> str:
+        given = {"entry": "host honest", "requires": ["host"]} | toml.read(source)
+        with pytest.raises(UsageError) as error:
+            catalogue.load(FILE, given=given)
+        [said] = str(error.value).splitlines()
+        return said.replace(str(FILE.parent), "")
+
+    told_again(Path(__file__).with_name("tables.txt"), refusal, file_regression)
 
 
 def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
@@ -244,27 +232,6 @@ def test_compiler_options_are_those_of_the_author(matbench: Matbench, tmp_path: 
     assert "built with -DWIDTH=8 -march=native" in matbench("run", file, *fixed, *options).output
     file.with_suffix(".toml").write_text('options = ["-mavx", "-DWIDTH=8"]\n')
     assert "built with -mavx -DWIDTH=8" in matbench("run", file, *fixed).output
-
-
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        ("-o/tmp/x", "only -m…"),
-        ("@file", "only -m…"),
-        ("-fplugin=x", "only -m…"),
-        ("-fdump-tree-all=/tmp/x", "only -m…"),
-        ("-wrapper", "only -m…"),
-        ("-march=x,-o", "only -m…"),
-        ("-DX=/etc", "only -m…"),
-        ("-Xcompiler=-o/tmp/x", "only -m…"),
-        ("-I..", "use the key `include_dirs`"),
-        ("-lblas", "use the key `link`"),
-        ("-std=c++20", "use the key `std`"),
-    ],
-)
-def test_other_options_are_refused(option: str, says: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(says)):
-        load("honest", options=[option])
 
 
 def test_nvcc_passes_on_what_is_for_the_host() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from pytest_regressions.file_regression import FileRegressionFixture
 
 from matbench.model import DeviceInfo
 
@@ -31,6 +33,13 @@ _CHANCE = re.compile(
     r"|drifting: |without the [0-9…]+ µs"
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
+
+
+def told_again(text: Path, said: Callable[[str], str], check: FileRegressionFixture) -> None:
+    """What is said of each source in a text; a new one is written there, before `--regen-all`."""
+    sources = re.findall(r"(?s)(.*?)\n=> .*?\n\n", text.read_text(encoding="utf-8"))
+    lines = (f"{source}\n=> {said(source)}\n\n" for source in sources)
+    check.check("".join(lines), fullpath=text, encoding="utf-8")
 
 
 def steady(text: str) -> str:

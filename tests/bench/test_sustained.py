@@ -124,21 +124,6 @@ def test_with_beta_a_note_says_why_none(matbench: Matbench, write_kernel: Kernel
     assert all(outcome.sustained is None for outcome in last_run())
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (("run", "tiled", "--smoke"), "--sustained cannot be combined with --smoke"),
-        (("run", "tiled", "--replay", "1"), "--sustained cannot be combined with --replay"),
-        (("compare", "tiled", "kahan", "--hot"), "--sustained cannot be combined with --hot"),
-        (("compare", "tiled", "kahan", "--cold"), "--sustained cannot be combined with --cold"),
-        (("compare", "batched-small", "batched-small", "--beta", "1"),
-         "--sustained needs beta = 0"),
-    ],
-)  # fmt: skip
-def test_what_has_no_steady_rate(matbench: Matbench, words: tuple[str, ...], reason: str) -> None:
-    assert reason in matbench(*words, "--sustained", "1", code=2).output
-
-
 # -- verified --------------------------------------------------------------------------------------
 
 #: Keeps C, and takes it from there for a block whose inputs seem to be those of the launch before.

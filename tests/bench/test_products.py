@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.gemm import Gemm
 from support.kernels import saved
@@ -59,7 +59,7 @@ GEMMS = st.fixed_dictionaries(
 ).map(lambda fields: Gemm(**cast(Any, fields)))
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6)
 @given(GEMMS, *[st.sampled_from(["float", "double"])] * 2, st.tuples(*[st.integers(1, 40)] * 3))
 @example(Gemm(), "double", "float", SIZE)
 def test_every_product_of_blas_is_right(

@@ -44,3 +44,10 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
 def checks(cuda: Backend) -> Session:
     """Checks good kernels in this process, without timing."""
     return Session(cuda, Cache(), Options(timed=False))
+
+
+@pytest.fixture(params=["session", pytest.param("checks", marks=pytest.mark.gpu)])
+def anywhere(request: pytest.FixtureRequest) -> Session:
+    """Checks good kernels on a CPU, and on a GPU."""
+    found: Session = request.getfixturevalue(request.param)
+    return found

@@ -14,7 +14,7 @@ from matbench.records.outcome import Outcome
 #: All kernels in CUDA C, of other workloads too.
 FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
-#: Those of libraries for CUDA; 8-bit operands are tested in tests/gpu/test_gpu_cublaslt.py.
+#: Those of libraries for CUDA; 8-bit operands are tested in tests/backends/test_cublaslt.py.
 OF_LIBRARIES = {
     kernel.name: kernel
     for kernel in catalogue.builtin()

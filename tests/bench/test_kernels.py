@@ -12,7 +12,7 @@ import pytest
 from support.kernels import own_file, saved
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
-from support.products import FILES, INPUTS, SIZES, capability_needed, measure, name, problem
+from support.products import FILES, INPUTS, SIZES, capability_needed, name, problem, right
 
 import matbench
 from matbench import workloads
@@ -59,7 +59,7 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
     for constant, values in tried.items():
         for case in sweep.cases([kernel], [probe], {**default, constant: values}, device):
             if case.skip is None:
-                measure(session, case)
+                right(session, case)
             else:
                 assert case.skip.kind in ("condition", "limit", "requirement")
                 skipped += 1
@@ -78,7 +78,7 @@ def on_host(own_folders: None) -> Iterator[Session]:
 def test_numpy_is_right_as_well(size: str, inputs: str, on_host: Session) -> None:
     numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
     [case] = sweep.cases([numpy], [problem(size, inputs)], {}, on_host.backend.info)
-    outcome = measure(on_host, case)
+    outcome = right(on_host, case)
     assert present(present(outcome.accuracy).bound_ratio) <= 1
 
 
@@ -204,4 +204,4 @@ def test_blocks_of_every_narrow_width(session: Session) -> None:
     (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
-        assert measure(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))
+        assert right(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))

@@ -16,8 +16,7 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
-from support.products import PRODUCTS, problem
-from support.workloads import right
+from support.products import PRODUCTS, problem, right
 
 from matbench import backends
 from matbench.backends import Backend, Work
@@ -42,10 +41,6 @@ extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M
 """
 
 
-def measured(session: Session, case: Case) -> Any:
-    return right(session, case)
-
-
 def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
     return sweep.case(KERNELS[name], problem(size), params, info)
 
@@ -63,9 +58,9 @@ def test_small_inputs_may_lose_bits_below_the_range(matbench: Matbench, info: De
 
 @pytest.mark.parametrize("tile", [8, 16, 32])
 def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: DeviceInfo) -> None:
-    kahan = measured(checks, case_of("kahan", "1000", info, TILE=tile))
+    kahan: Any = right(checks, case_of("kahan", "1000", info, TILE=tile))
     assert kahan.max_rel_err <= 1e-7
-    tiled = measured(checks, case_of("tiled", "1000", info, TILE=tile))
+    tiled: Any = right(checks, case_of("tiled", "1000", info, TILE=tile))
     assert tiled.max_rel_err > 5e-7
 
 
@@ -127,8 +122,8 @@ def test_more_shared_memory_than_48_kib(checks: Session, info: DeviceInfo) -> No
     assert limit >= 80_000, "this device has no more than 48 KiB a block"
     case = case_of("shared-row", "3x5x20000", info, THREADS=256)
     assert present(case.launch).shared_bytes == 80_000
-    measured(checks, case)
-    measured(checks, case_of("shared-row", f"3x5x{limit // 4}", info, THREADS=256))
+    right(checks, case)
+    right(checks, case_of("shared-row", f"3x5x{limit // 4}", info, THREADS=256))
     beyond = case_of("shared-row", f"3x5x{limit // 4 + 1}", info, THREADS=256)
     assert beyond.skip == Skip(
         "condition",
@@ -174,7 +169,7 @@ def test_stamps_agree(name: str, params: dict[str, int], timed: Session, info: D
 
 
 def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
-    outcome = measured(timed, case_of("tiled", "1000", info, TILE=16))
+    outcome: Any = right(timed, case_of("tiled", "1000", info, TILE=16))
     assert outcome.mode == "cold"
     assert len(outcome.samples_ns) >= 10
     assert outcome.median_ns == np.median(outcome.samples_ns)
@@ -194,7 +189,7 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
 @pytest.mark.alone
 def test_cold_hot_and_graph_are_alike(cuda: Backend, timed: Session, info: DeviceInfo) -> None:
     case = case_of("tiled", "1000", info, TILE=16)
-    measured(timed, case)
+    right(timed, case)
     prepared = present(timed._prepared)
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
@@ -343,7 +338,7 @@ def test_a_workspace_is_aligned_and_its_own_in_every_launch(
     )
     options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)
     case = sweep.case(catalogue.load(path), problem("33x65x17"), {"TILE": 8}, info)
-    found = measured(Session(cuda, Cache(), options), case)
+    found: Any = right(Session(cuda, Cache(), options), case)
     assert found.hot.graph == graph
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.devices import gpu
 from support.kernels import own_file, saved
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
@@ -79,7 +80,7 @@ def test_a_bar_is_met_or_not(
 def test_figures_are_kept(load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = load("common")
     output = tmp_path / "found.json"
-    info = DeviceInfo("cuda", 0, "Some GPU", "gpu", "580", "nvcc 13", {})
+    info = gpu(name="Some GPU", driver="580")
     findings = common.Findings("some", Namespace(output=output), info)
     findings.conditions += [Conditions(sm_mhz=1980), Conditions(sm_mhz=1900, throttled=("Heat",))]
     findings.figures += [

@@ -136,8 +136,8 @@ STORAGE: dict[str, Storage] = {
 #: The types of pointers to bytes that do not say what these are; `storage` does.
 BYTES = ("unsigned char", "uchar2", "uchar4")
 #: The storage types of one byte, and those of whole numbers, whose sums are exact modulo 2³².
-EIGHT_BITS = ("e4m3", "e5m2", "int8")
-INTEGERS = ("int8", "int32")
+EIGHT_BITS: tuple[Storage, ...] = ("e4m3", "e5m2", "int8")
+INTEGERS: tuple[Storage, ...] = ("int8", "int32")
 
 
 #: The "libraries" of kernels that are functions: in a Python file; in C++; and of matbench's own

@@ -16,10 +16,10 @@ from unittest import mock
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support import warm
 from support.cli import Matbench
-from support.kernels import KernelWriter, kernel_text
+from support.kernels import KernelWriter, kernel_text, saved
 
 from matbench import backends, cache
 from matbench.bench.device_kernels import DeviceKernels
@@ -30,11 +30,14 @@ from matbench.cli import main
 from matbench.model import DeviceInfo
 from matbench.worker.worker import WorkerPool
 
-pytest_plugins = ["support.command_fixtures", "support.cuda_fixtures"]
+pytest_plugins = ["support.command_fixtures", "support.device_fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
-settings.register_profile("matbench", deadline=None, max_examples=10)
-settings.register_profile("long", deadline=None, max_examples=500)
+SETTINGS: dict[str, Any] = {
+    "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture],
+}  # fmt: skip
+settings.register_profile("matbench", max_examples=10, **SETTINGS)
+settings.register_profile("long", max_examples=500, **SETTINGS)
 settings.load_profile("matbench")
 
 # In the background Ctrl-C is ignored, and under nohup SIGHUP; child processes would inherit that.
@@ -172,9 +175,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
     """Writes `kernel_text(name, ...)` to `NAME.cu` in a folder of this test."""
 
     def write(name: str = "mine", **parts: str) -> Path:
-        path = tmp_path / f"{name}.cu"
-        path.write_text(kernel_text(name, **parts), encoding="utf-8")
-        return path
+        return saved(tmp_path / f"{name}.cu", kernel_text(name, **parts))
 
     return write
 

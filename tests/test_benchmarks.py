@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kernels import own_file
+from support.devices import gpu
+from support.kernels import own_file, saved
 from support.nvcc import compile_cubin, find_nvcc
 from support.paths import ROOT
 from support.repository import git
@@ -79,7 +80,7 @@ def test_a_bar_is_met_or_not(
 def test_figures_are_kept(load: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = load("common")
     output = tmp_path / "found.json"
-    info = DeviceInfo("cuda", 0, "Some GPU", "gpu", "580", "nvcc 13", {})
+    info = gpu(name="Some GPU", driver="580")
     findings = common.Findings("some", Namespace(output=output), info)
     findings.conditions += [Conditions(sm_mhz=1980), Conditions(sm_mhz=1900, throttled=("Heat",))]
     findings.figures += [
@@ -126,9 +127,7 @@ def test_nvbench_is_compared_with_the_center_of_the_same_kind(
 
 
 def test_the_slowed_twin_spins(load: Any, tiled: Kernel, tmp_path: Path, session: Session) -> None:
-    path = tmp_path / "twin.cu"
-    path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
-    twin = catalogue.load(path)
+    twin = catalogue.load(saved(tmp_path / "twin.cu", load("verdicts").slowed(tiled, 321)))
     assert (twin.name, twin.entry, twin.launch) == ("tiled-slowed", "tiled", tiled.launch)
     assert "spin_step < 321;" in twin.source
     case = sweep.case(twin, Problem(33, 31, 35), {"TILE": 8}, session.backend.info)
@@ -137,8 +136,7 @@ def test_the_slowed_twin_spins(load: Any, tiled: Kernel, tmp_path: Path, session
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc, or no gcc and g++ for it")
 def test_the_slowed_twin_compiles_as_cuda(load: Any, tiled: Kernel, tmp_path: Path) -> None:
-    path = tmp_path / "twin.cu"
-    path.write_text(load("verdicts").slowed(tiled, 321), encoding="utf-8")
+    path = saved(tmp_path / "twin.cu", load("verdicts").slowed(tiled, 321))
     plain = compile_cubin(own_file("tiled"), "sm_90")
     assert compile_cubin(path, "sm_90") != plain
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.disk import full_after
 
@@ -67,7 +67,6 @@ def test_it_is_made_once(cache: Cache) -> None:
     assert len(made) == 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_damaged_entry_is_made_anew(cache: Cache, value: bytes, data: st.DataObject) -> None:
     cache.clear()

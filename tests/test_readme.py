@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 from rich.console import Console, Group
 from support import tables as tables_of
+from support.kernels import saved
 from support.optional import present
 from support.paths import ROOT
 from support.records import device, outcome
@@ -140,9 +141,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_kernels_in_the_text_can_be_loaded(path: Path, tmp_path: Path) -> None:
     for source in blocks(path.read_text(encoding="utf-8"), "c"):
-        file = tmp_path / "shown.cu"
-        file.write_text(source, encoding="utf-8")
-        assert catalogue.load(file).entry
+        assert catalogue.load(saved(tmp_path / "shown.cu", source)).entry
 
 
 def test_front_matter_is_described_key_by_key() -> None:
@@ -224,8 +223,7 @@ def patched(source: str, diff: str) -> str:
 def test_the_walk_through_goes_as_told(matbench: Callable[..., Result], tmp_path: Path) -> None:
     text = page("docs/writing-kernels.md")
     [source], [diff] = blocks(text, "c"), blocks(text, "diff")
-    file = tmp_path / "strip.cu"
-    file.write_text(source, encoding="utf-8")
+    file = saved(tmp_path / "strip.cu", source)
     found = matbench("check", file, "--set", "ROWS=4", code=1).output
     [shown] = [block for block in blocks(text, "console") if "matbench check" in block]
     for row in re.findall(r"^\d+ .*$", shown, re.MULTILINE):

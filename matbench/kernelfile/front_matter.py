@@ -257,7 +257,7 @@ class Reader:
         workload = workloads.get(front.workload)
         for buffer in workload.buffers:
             key = "result" if buffer == "C" else "storage"
-            kind, allowed = getattr(front, key), known or workload.storages(buffer)
+            kind, allowed = getattr(front, key), known or workload.storages(buffer, usual)
             if kind not in (None, *allowed):
                 self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
             kind = kind or (usual if usual in allowed else allowed[0])
@@ -480,21 +480,15 @@ class Reader:
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
         storage = STORAGE.get(parameter.type)
-        allowed = workloads.get(kernel.workload).storages(buffer)
-        if parameter.type in BYTES and buffer != "C":
+        allowed = workloads.get(kernel.workload).storages(buffer, kernel.contract.storage)
+        is_packed = storage == "int32" and kernel.storage in EIGHT_BITS  # four in a word
+        if buffer != "C" and (parameter.type in BYTES or is_packed):
             storage = kernel.storage
             if storage not in EIGHT_BITS:
                 known = listed(f'"{kind}"' for kind in EIGHT_BITS)
                 self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
-        elif buffer != "C" and storage == "int32" and kernel.storage in EIGHT_BITS:
-            storage = kernel.storage  # four in a word
         elif buffer != "C" and kernel.storage not in (None, storage):
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
-        is_product = kernel.workload == workloads.DEFAULT
-        if buffer == "C" and is_product and kernel.contract.storage not in INTEGERS:
-            allowed = tuple(kind for kind in allowed if kind != "int32")
-        if buffer == "C" and is_product and kernel.contract.storage == "int32":
-            allowed = ("int32",)
         wrong = ""
         if storage not in allowed:
             known = listed(WRITTEN[kind] for kind in allowed)
@@ -508,11 +502,10 @@ class Reader:
             self.fail(wrong, signature.line_of(self.source, name, index))
         if buffer == "C":
             return
-        declared = storage in ("float16", "bfloat16", "float64", *EIGHT_BITS)
-        needs = kernel.precision in ("float64", *EIGHT_BITS)
-        if storage == "int32":
-            declared, needs = is_product, False
-        if (declared or needs) and storage != kernel.precision:
+        declared = ["float16", "bfloat16", "float64", *EIGHT_BITS]
+        declared += ["int32"] * (kernel.workload == workloads.DEFAULT)
+        needs = kernel.precision in ("float64", *EIGHT_BITS, *INTEGERS)
+        if (storage in declared or needs) and storage != kernel.precision:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
             )

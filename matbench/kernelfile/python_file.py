@@ -28,7 +28,7 @@ ARRAYS = {
 }  # fmt: skip
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
-_STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64")
+_STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64", "int32")
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.

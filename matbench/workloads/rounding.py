@@ -20,8 +20,7 @@ FORMATS: dict[Storage, tuple[int, int, int]] = {
     "e4m3": (4, -6, 8),
     "e5m2": (3, -14, 15),
 }
-#: The largest number that a type holds. Whole numbers have no smallest one here, because that has no
-#: negative.
+#: The largest number of a type. The smallest of whole numbers are left out: they have no negative.
 LARGEST: dict[Storage, float] = {
     "e4m3": 448.0, "e5m2": 57344.0, "int8": 127.0, "int32": 2.0**31 - 1
 }  # fmt: skip

@@ -51,10 +51,15 @@ class Workload:
         """An entry's arguments unless its file gives `args`."""
         return (*self.buffers, *self.dimensions)
 
-    def storages(self, buffer: str) -> tuple[Storage, ...]:
-        """The element types that a buffer may have."""
-        more = () if buffer == "C" else EIGHT_BITS
-        return ("float32", "float16", "bfloat16", "float64", "int32", *more)
+    def storages(self, buffer: str, operands: Storage) -> tuple[Storage, ...]:
+        """The element types that a buffer may have, where operands have that type."""
+        floats: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64")
+        if buffer != "C":
+            return (*floats, "int32", *EIGHT_BITS)
+        results: dict[Storage, tuple[Storage, ...]] = {
+            "int32": ("int32",), "int8": (*floats, "int32")
+        }  # fmt: skip
+        return results.get(operands, floats)
 
     def size(self, numbers: tuple[int, ...]) -> Size | None:
         """The size for one number, or for one per dimension; None for any other count."""
@@ -149,7 +154,7 @@ class VectorWorkload(Workload):
     dimensions: ClassVar[tuple[str, ...]] = ("N",)
     reads: ClassVar[tuple[str, ...]] = ("A",)
 
-    def storages(self, buffer: str) -> tuple[Storage, ...]:
+    def storages(self, buffer: str, operands: Storage) -> tuple[Storage, ...]:
         """Floating-point inputs may also have 16 bits."""
         if buffer == "C" or self.element == "int32":
             return (self.element,)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.kernels import saved
 from support.nvcc import find_nvcc
 
 from matbench.backends import Variant
@@ -84,8 +85,7 @@ HEADER = f"#pragma once\nnamespace n {{ {TEMPLATE}__global__ void mine{TAKES}{BO
 def built(folder: Path, source: str, variant: Variant, **given: Any) -> tuple[str, Resources]:
     """The symbol of the entry and what ptxas says of it, for HALF = 4."""
     (folder / "mine.cuh").write_text(HEADER)
-    path = folder / "mine.cu"
-    path.write_text(source)
+    path = saved(folder / "mine.cu", source)
     launch = {"block": [1], "grid": [1]}
     kernel = catalogue.load(path, given={"launch": launch, "sweep": {"HALF": [4]}, **given})
     [params] = sweep.parameter_sets(kernel, {})

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,40 +16,19 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from support.kernels import kernel_text, text_of
-from support.samples import check_trials
-from support.sources import ONE, arrived, launched
+from support.kernels import kernel_text, saved, text_of
+from support.sources import ONE, launched
 
 from matbench import backends
-from matbench.backends import Backend, UnavailableError, Work
+from matbench.backends import Backend, Work
 from matbench.backends.opencl import OpenCLBackend, pyopencl
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
 from matbench.cache import Cache
-from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.kernelfile import catalogue, front_matter, signature
-from matbench.model import DeviceInfo, Kernel, Launch, Problem
-
-
-@pytest.fixture(scope="module")
-def info(own_folders: None) -> DeviceInfo:
-    """The first OpenCL device; only machines with CUDA may have none."""
-    try:
-        return backends.devices("opencl")[0]
-    except UnavailableError as error:
-        backends.devices("cuda")
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def opencl(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
-
+from matbench.errors import BuildError, CaseError
+from matbench.kernelfile import catalogue
+from matbench.model import Kernel, Launch
 
 #: Ways to include `amount.h`, the last of them by `nested.h`.
 INCLUDED = [
@@ -60,31 +38,10 @@ INCLUDED = [
 
 
 def kernel_of(tmp_path: Path, text: str) -> Kernel:
-    path = tmp_path / "mine.cu"
-    path.write_text(text, encoding="utf-8")
-    return catalogue.load(path)
+    return catalogue.load(saved(tmp_path / "mine.cu", text))
 
 
 # -- devices -------------------------------------------------------------------------------------
-
-
-def test_devices_say_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
-    for number, device in enumerate(backends.devices("opencl")):
-        assert (device.backend, device.index) == ("opencl", number)
-        assert device.name
-        assert device.driver
-        assert device.toolkit
-        assert device.limits.keys() == front_matter.DEVICE_LIMITS.keys()
-        assert all(value > 0 for value in device.limits.values())
-        assert device.properties.keys() >= {
-            "global memory (bytes)", "shared memory per block (bytes)", "registers per block",
-            "warp size", "memory pitch (bytes)", "largest block (threads)",
-            "largest block (x, y, z)", "largest grid (x, y, z)", "constant memory (bytes)",
-            "compute capability", "clock rate (MHz)", "texture alignment (bytes)",
-            "copy and compute overlap", "multiprocessors",
-        }  # fmt: skip
-    kinds = [device.kind for device in backends.devices("opencl")]
-    assert kinds == sorted(kinds, reverse=True)  # GPUs first
 
 
 LOOK = """
@@ -143,68 +100,7 @@ def test_no_other_process_depends_on_where_runtimes_were_listed() -> None:
     assert looked() == "1 found; None"
 
 
-# -- memory --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("words", [1, 3, 1000, 1_000_003])
-def test_what_was_written_is_read(words: int, opencl: Backend) -> None:
-    values = np.random.default_rng(0).integers(0, 2**32, words, dtype=np.uint32)
-    first, second = opencl.allocate(4 * words), opencl.allocate(4 * words)
-    opencl.write(first, values)
-    opencl.copy(second, first)
-    found = np.zeros_like(values)
-    opencl.read(second, found)
-    assert np.array_equal(found, values)
-    opencl.release(first)
-    opencl.release(second)
-
-
-def test_a_view_shares_its_memory(opencl: Backend) -> None:
-    whole = opencl.allocate(3 * 4096)
-    opencl.write(whole, np.zeros(3 * 1024, np.uint32))
-    middle = whole.view(4096, 4096)
-    assert middle.nbytes == 4096
-    opencl.write(middle, np.full(1024, 7, np.uint32))
-    found = np.empty(3 * 1024, np.uint32)
-    opencl.read(whole, found)
-    assert (found.reshape(3, -1) == [[0], [7], [0]]).all()
-    opencl.release(whole)
-
-
-def test_too_much_memory_says_how_much(opencl: Backend) -> None:
-    largest = opencl.info.properties["largest allocation (bytes)"]
-    assert isinstance(largest, int)
-    with pytest.raises(OutOfMemoryError) as refused:
-        opencl.allocate(largest + 1)
-    assert not refused.value.fatal
-    assert f"{largest + 1:,} bytes requested" in refused.value.reason
-    assert f"this device allows {largest:,}" in refused.value.reason
-    opencl.release(opencl.allocate(4))
-
-
 # -- builds --------------------------------------------------------------------------------------
-
-
-def test_a_kernel_that_does_not_compile_shows_its_own_line(
-    opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    text = kernel_text().replace("sum += ", "summ += ")
-    line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
-    kernel = kernel_of(tmp_path, text)
-    for variant in opencl.variants:
-        with pytest.raises(BuildError) as refused:
-            opencl.build(kernel, {"TILE": 8}, variant)
-        message, source, caret, *_ = refused.value.reason.splitlines()
-        assert re.search(rf"mine\.cu:{line}(:\d+)?: error: .*'summ'", message)
-        assert source.endswith("summ += A[(size_t)row * K + k] * B[(size_t)k * N + column];")
-        assert caret.index("^") == source.index("summ")
-        assert "clBuildProgram" not in refused.value.reason
-    with pytest.raises(BuildError, match="TILE"):
-        opencl.build(kernel_of(tmp_path, kernel_text()), {})
-    assert not list(temporary.iterdir())
 
 
 @pytest.mark.parametrize("line", ["__device__ half x;", "__device__ __half x;"])
@@ -254,11 +150,11 @@ def test_headers_of_the_working_folder_are_not_taken(
     assert Path.cwd() == tmp_path
 
 
-def test_nothing_is_kept_of_a_kernel_with_headers(info: DeviceInfo, tmp_path: Path) -> None:
+def test_nothing_is_kept_of_a_kernel_with_headers(opencl: Backend, tmp_path: Path) -> None:
     """They may change between the reading of the kernel and its build, and change back."""
     (tmp_path / "amount.h").write_text("#define AMOUNT 1\n")
     cache = Cache(tmp_path / "cache")
-    assert amount_of(backends.open_backend(info, cache), tmp_path, INCLUDED[0]) == 1
+    assert amount_of(backends.open_backend(opencl.info, cache), tmp_path, INCLUDED[0]) == 1
     assert list(cache.folder.glob("*")) == []
 
 
@@ -268,20 +164,20 @@ def test_a_source_that_cannot_be_translated_does_not_build(opencl: Backend, tmp_
         opencl.build(lost, {"TILE": 8})
 
 
-def test_only_modern_devices_are_asked(info: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_modern_devices_are_asked(opencl: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     for version in ("1.2", "3.0"):
         monkeypatch.setattr(pyopencl().Device, "opencl_c_version", f"OpenCL C {version} any")
-        opened = OpenCLBackend(info, Cache())
+        opened = OpenCLBackend(opencl.info, Cache())
         asked.append(opened.language)
         opened.close()
     assert asked == [[], ["-cl-std=CL3.0"]]
 
 
-def test_its_name_tells_runtime_settings(info: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_name_tells_runtime_settings(opencl: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CL_CONFIG_USE_VECTORIZER", "False")
     changed = backends.devices("opencl")[0]
-    assert changed.toolkit == f"{info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"
+    assert changed.toolkit == f"{opencl.info.toolkit}, CL_CONFIG_USE_VECTORIZER=False"
 
 
 #: Changes of a build that the cache has no code for; of all but the device it has no text either.
@@ -295,7 +191,7 @@ CHANGES: list[dict[str, Any]] = [
 
 
 def test_a_second_process_need_not_compile_unless_something_changed(
-    info: DeviceInfo, opencl: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opencl: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = Cache(tmp_path / "cache")
 
@@ -306,7 +202,7 @@ def test_a_second_process_need_not_compile_unless_something_changed(
         """The number of entries that a build in a new process adds to the cache."""
         (tmp_path / file).write_text(text)
         before = len(list(cache.folder.glob("*")))
-        opened = backends.open_backend(msgspec.structs.replace(info, **device), cache)
+        opened = backends.open_backend(msgspec.structs.replace(opencl.info, **device), cache)
         kernel = catalogue.load(tmp_path / file)
         opened.build(kernel, {"TILE": tile}, variant, block_width=width)
         return len(list(cache.folder.iterdir())) - before
@@ -320,21 +216,6 @@ def test_a_second_process_need_not_compile_unless_something_changed(
         f"{OpenCLBackend.__module__}.revision", lambda: "another"
     )  # of what translates
     assert made() == 1
-
-
-def test_parameters_reach_the_kernel(opencl: Backend, tmp_path: Path) -> None:
-    body = """
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-    { C[threadIdx.x] = TILE * 1000 + blockDim.x * 10 + threadIdx.x; }
-    """
-    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 77})
-    found = launched(opencl, program, 4, 1, 1, 1, launch=Launch((1, 1, 1), (4, 1, 1)))
-    assert found == [77040, 77041, 77042, 77043]
-
-
-def test_every_type_arrives_as_it_was_passed(opencl: Backend, tmp_path: Path) -> None:
-    kinds = [kind for kind in signature.SCALARS if not kind.startswith("__")]
-    assert arrived(opencl, tmp_path, kinds) == dict.fromkeys(kinds, 1.0)
 
 
 CPLUSPLUS = text_of("cplusplus.cu")
@@ -380,9 +261,9 @@ def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path:
 
 @pytest.mark.parametrize("agreed_first", [True, False])
 def test_a_clock_that_agreed_at_first_must_still_agree(
-    agreed_first: bool, info: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+    agreed_first: bool, opencl: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = OpenCLBackend(info, Cache())
+    opened = OpenCLBackend(opencl.info, Cache())
     with monkeypatch.context() as patched:
         if not agreed_first:
             patched.setattr(time, "perf_counter_ns", lambda: 0)
@@ -434,24 +315,6 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
 def memory(backend: Backend) -> Iterator[Memory]:
     with Memory(backend) as made:
         yield made
-
-
-SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 40), (300, 130, 40)]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_the_device_judges_as_the_host_does(kernels: DeviceKernels, data: st.DataObject) -> None:
-    shape = data.draw(st.sampled_from(SHAPES))
-    problem = Problem(*shape, inputs=data.draw(st.sampled_from(["uniform", "signed"])))
-
-    def spoil(C: Any) -> None:
-        for _ in range(data.draw(st.integers(0, 3))):
-            place = data.draw(st.integers(0, C.size - 1))
-            values = [np.nan, np.inf, -np.inf, 0.0, 1e30, 0.5, -0.0]
-            C.flat[place] = data.draw(st.sampled_from(values))
-
-    check_trials(kernels, problem, spoil)
 
 
 @pytest.mark.parametrize("word_bytes", [2, 4])

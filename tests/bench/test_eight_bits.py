@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.cli import Matbench
 from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant, measured
 from support.judging import judge
-from support.optional import present, some
-from support.samples import sampled
+from support.kernels import saved, text_of
+from support.optional import half, present, some
+from support.samples import prepared_on, sampled
 
 from matbench.backends import Backend
 from matbench.bench.device_kernels import DeviceKernels
-from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
-from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Inputs, Problem, Scales, Storage
@@ -33,25 +33,45 @@ def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_right_kernel_is_accepted(name: str, session: Session, tmp_path: Path) -> None:
-    for size in ("1", "17x129x255"):
-        outcome = measured(session, VARIANTS[name].source, at(size), tmp_path)
+def test_a_right_kernel_is_accepted(name: str, anywhere: Session, tmp_path: Path) -> None:
+    more = ("40x300x400", "1000") if anywhere.backend.info.kind == "gpu" else ()
+    for size in ("1", "17x129x255", *more):
+        outcome = measured(anywhere, VARIANTS[name].source, at(size), tmp_path)
         assert outcome.status == "measured", outcome.reason
 
 
-#: Whether a right kernel is accepted, which many mistakes have in common.
-ACCEPTED: dict[tuple[str, Problem], bool] = {}
+TYPED = text_of("typed.cu")
+OPERANDS = ["__nv_fp8_e4m3", "__nv_fp8_e5m2", "signed char"]
+RESULTS = ["float", "__half", "__nv_bfloat16"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("operand", "result"), half(itertools.product(OPERANDS, RESULTS)))
+def test_types_of_cuda(operand: str, result: str, checks: Session, tmp_path: Path) -> None:
+    source = TYPED.replace("OPERAND", operand).replace("RESULT", result)
+    for factors in ((1.0, 0.0), (-0.5, 1.25)):
+        at = Problem(65, 190, 333, inputs="signed", alpha=factors[0], beta=factors[1])
+        if result == "__half" and operand == "__nv_fp8_e5m2":
+            continue  # its largest numbers, scaled, are beyond float16
+        outcome = measured(checks, source, at, tmp_path)
+        assert outcome.status == "measured", outcome.reason
+        wrong = source.replace("scale_b[j]", "scale_b[0]")
+        assert measured(checks, wrong, at, tmp_path).status == "wrong"
+
+
+#: Right kernels that were accepted, which many mistakes have in common.
+ACCEPTED: set[tuple[str, str, Problem]] = set()
 
 
 @pytest.mark.parametrize("name", some(MISTAKES, *[*MISTAKES][::2]))
-def test_each_mistake_is_refused(name: str, session: Session, tmp_path: Path) -> None:
-    mistake = MISTAKES[name]
+def test_each_mistake_is_refused(name: str, anywhere: Session, tmp_path: Path) -> None:
+    mistake, device = MISTAKES[name], anywhere.backend.info.label
     problem = at(mistake.size, -2.0 if name == "no alpha" else 1.0, mistake.inputs)
     right = mistake.variant.source
-    if (right, problem) not in ACCEPTED:
-        ACCEPTED[right, problem] = measured(session, right, problem, tmp_path).status == "measured"
-    assert ACCEPTED[right, problem]
-    outcome = measured(session, mistake.source, problem, tmp_path)
+    if (device, right, problem) not in ACCEPTED:
+        assert measured(anywhere, right, problem, tmp_path).status == "measured"
+        ACCEPTED.add((device, right, problem))
+    outcome = measured(anywhere, mistake.source, problem, tmp_path)
     assert outcome.status == "wrong", f"accepted: {name}"
 
 
@@ -61,9 +81,7 @@ def test_there_are_enough_mistakes() -> None:
 
 
 @example(problem=Problem(33, 290, 400, inputs="normal"), name="scales of blocks")
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=12)
 @given(
     problem=st.builds(
         Problem,
@@ -82,22 +100,21 @@ def test_right_kernels_pass(problem: Problem, name: str, session: Session, tmp_p
 
 
 def test_errors_are_of_sums_and_not_of_rounded_inputs(session: Session, tmp_path: Path) -> None:
-    outcome = measured(session, E4M3.source, at("64x64x1000"), tmp_path)
-    assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
-    outcome = measured(session, ROWS.source, at("64x64x1000"), tmp_path)
-    assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
+    for variant in (E4M3, ROWS):
+        outcome = measured(session, variant.source, at("64x64x1000"), tmp_path)
+        assert present(present(outcome.accuracy).avg_rel_err) < 1e-5
 
 
 def test_a_single_term_has_a_small_bound_however_many_there_are(tmp_path: Path) -> None:
     """So a scale that is 1% wrong shows in samples, where sums in float22 may err by a third."""
-    file = tmp_path / "fp8.cu"
-    file.write_text(Variant(scales="rows", keys='accumulator = "float22"').source, "utf-8")
-    bound = oracle.bound(catalogue.load(file), Problem(64, 64, 8192))
+    rows = Variant(scales="rows", keys='accumulator = "float22"')
+    kernel = catalogue.load(saved(tmp_path / "fp8.cu", rows.source))
+    bound = oracle.bound(kernel, Problem(64, 64, 8192))
     assert bound.of_S > 0.3
     assert bound.of_term < 0.001
-    file.write_text(VARIANTS["promoted sums"].source, "utf-8")
-    promoted = oracle.bound(catalogue.load(file), Problem(64, 64, 8192)).of_S
-    assert oracle.bound(catalogue.load(file), Problem(64, 64, 128)).of_S < promoted < 0.01
+    kernel = catalogue.load(saved(tmp_path / "fp8.cu", VARIANTS["promoted sums"].source))
+    promoted = oracle.bound(kernel, Problem(64, 64, 8192)).of_S
+    assert oracle.bound(kernel, Problem(64, 64, 128)).of_S < promoted < 0.01
 
 
 @pytest.mark.parametrize("scales", [None, "matrix", "rows"])
@@ -105,9 +122,8 @@ def test_lost_sums_are_found(scales: Scales | None, kernels: DeviceKernels, tmp_
     """Terms have random signs there: 0 is off by more than such sums in float22 may be, although
     it is within their bound for terms of one sign."""
     variant = Variant(scales=scales, keys='accumulator = "float22"')
-    file = tmp_path / "fp8.cu"
-    file.write_text(variant.source, "utf-8")
-    kernel, problem = catalogue.load(file), Problem(33, 40, 4096)
+    kernel = catalogue.load(saved(tmp_path / "fp8.cu", variant.source))
+    problem = Problem(33, 40, 4096)
     [sample] = sampled(kernels, problem, [5], kernel.contract)
     bound, right = oracle.bound(kernel, problem), present(sample.R)
     assert judge(right.astype(np.float32), sample, bound).wrong == 0
@@ -117,28 +133,16 @@ def test_lost_sums_are_found(scales: Scales | None, kernels: DeviceKernels, tmp_
     assert judge(skipped, sample, bound).wrong > right.size // 2
 
 
-def test_scales_are_inputs_and_no_results(backend: Backend, tmp_path: Path) -> None:
+def test_scales_are_inputs_and_no_results(kernels: DeviceKernels, tmp_path: Path) -> None:
     """Whatever a launch of a batch writes but its C and its workspace is noticed."""
-    file = tmp_path / "fp8.cu"
-    file.write_text(ROWS.source, "utf-8")
-    kernel, problem = catalogue.load(file), Problem(8, 9, 10)
-    kernels = DeviceKernels(backend)
-    prepared = Prepared(kernels, problem, kernel.contract, Cache(), guards=True)
-    try:
+    kernel = catalogue.load(saved(tmp_path / "fp8.cu", ROWS.source))
+    with prepared_on(kernels, Problem(8, 9, 10), kernel.contract) as prepared:
         buffers = prepared.buffers((8, 9), kernel)
-        assert [matrix.extent.name for matrix in buffers.passed] == [
-            "A",
-            "B",
-            "C",
-            "scale_a",
-            "scale_b",
-        ]
+        passed = [matrix.extent.name for matrix in buffers.passed]
+        assert passed == ["A", "B", "C", "scale_a", "scale_b"]
         assert [matrix.extent.name for matrix in buffers.results] == ["C"]
         moved = buffers.moved(buffers.passed)
         assert [m.extent.name for m in moved.scales] == ["scale_a", "scale_b"]
-    finally:
-        prepared.release()
-        kernels.close()
 
 
 def test_whole_numbers_have_no_errors(session: Session, tmp_path: Path) -> None:
@@ -173,8 +177,7 @@ def test_a_kernel_that_writes_scales_later_is_found(session: Session, tmp_path: 
     ],
 )
 def test_whole_sums(problem: Problem, needs: str | None, backend: Backend, tmp_path: Path) -> None:
-    file = tmp_path / "int8.cu"
-    file.write_text(VARIANTS["int8"].source, encoding="utf-8")
+    file = saved(tmp_path / "int8.cu", VARIANTS["int8"].source)
     case = sweep.case(catalogue.load(file), problem, {}, backend.info)
     assert (case.skip.needs if case.skip else None) == needs
 
@@ -182,17 +185,14 @@ def test_whole_sums(problem: Problem, needs: str | None, backend: Backend, tmp_p
 # -- commands -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str], Path]:
-    def written(name: str, source: str) -> Path:
-        file = tmp_path / name
-        file.write_text(source, encoding="utf-8")
-        return file
-
-    return written
-
-
 Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    return lambda name, source: saved(tmp_path / name, source)
+
+
 LONG = pytest.mark.long
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.kernels import GOOD_BODY, KernelWriter
+from support.kernels import GOOD_BODY, KernelWriter, saved
 
 from matbench.backends import Backend
 from matbench.bench.options import Options
@@ -56,9 +56,7 @@ def test_a_header_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_header_in_the_same_folder_is_told_of(tmp_path: Path) -> None:
-    path = tmp_path / "mine.cu"
-    path.write_text('#include "x.h"\n')
-    saves = Saves(path)
+    saves = Saves(saved(tmp_path / "mine.cu", '#include "x.h"\n'))
     saves.see()
     turns = saves.wait()
     next(turns)

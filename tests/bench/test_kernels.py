@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import own_file
+from support.kernels import own_file, saved
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
-from support.products import FILES, INPUTS, SIZES, capability_needed, measure, name, problem
+from support.products import FILES, INPUTS, SIZES, capability_needed, name, problem, right
 
 import matbench
 from matbench import workloads
@@ -59,7 +59,7 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
     for constant, values in tried.items():
         for case in sweep.cases([kernel], [probe], {**default, constant: values}, device):
             if case.skip is None:
-                measure(session, case)
+                right(session, case)
             else:
                 assert case.skip.kind in ("condition", "limit", "requirement")
                 skipped += 1
@@ -78,7 +78,7 @@ def on_host(own_folders: None) -> Iterator[Session]:
 def test_numpy_is_right_as_well(size: str, inputs: str, on_host: Session) -> None:
     numpy = catalogue.Catalogue(catalogue.builtin()).get("numpy")
     [case] = sweep.cases([numpy], [problem(size, inputs)], {}, on_host.backend.info)
-    outcome = measure(on_host, case)
+    outcome = right(on_host, case)
     assert present(present(outcome.accuracy).bound_ratio) <= 1
 
 
@@ -159,8 +159,7 @@ def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
     [kernel] = [kernel for kernel in FILES if kernel.name == name]
     path = own_file(name)
     if unit != "alone":
-        path = tmp_path / f"{name}-{unit}.cu"
-        path.write_text(units(kernel)[unit], encoding="utf-8")
+        path = saved(tmp_path / f"{name}-{unit}.cu", units(kernel)[unit])
     needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
     flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
     # A unit is in another folder than the headers that it includes.
@@ -195,8 +194,7 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
     wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
     line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
     mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
-    path = tmp_path / "unit.cu"
-    path.write_text(units(mine)[unit], encoding="utf-8")
+    path = saved(tmp_path / "unit.cu", units(mine)[unit])
     with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
         compile_cubin(path, "sm_90")
 
@@ -206,4 +204,4 @@ def test_blocks_of_every_narrow_width(session: Session) -> None:
     (kernel,) = [kernel for kernel in FILES if kernel.name == "single-block"]
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
-        assert measure(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))
+        assert right(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -9,10 +10,11 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.gemm import Gemm
-from support.optional import present, some
+from support.kernels import saved
+from support.optional import half, present, some
 from support.paths import KERNELS
 from support.toml import table
 
@@ -39,9 +41,7 @@ def judged(session: Session, tmp_path: Path) -> Judged:
 
 def judging(session: Session, folder: Path) -> Judged:
     def judge(gemm: Gemm, size: tuple[int, int, int] = SIZE, name: str = "gemm") -> Outcome:
-        path = folder / f"{name}.cu"
-        path.write_text(gemm.source(name), encoding="utf-8")
-        kernel = catalogue.load(path)
+        kernel = catalogue.load(saved(folder / f"{name}.cu", gemm.source(name)))
         problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
         return session.measure(sweep.case(kernel, problem, {}, session.backend.info))
 
@@ -60,7 +60,7 @@ GEMMS = st.fixed_dictionaries(
 ).map(lambda fields: Gemm(**cast(Any, fields)))
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6)
 @given(GEMMS, *[st.sampled_from(["float", "double"])] * 2, st.tuples(*[st.integers(1, 40)] * 3))
 @example(Gemm(), "double", "float", SIZE)
 def test_every_product_of_blas_is_right(
@@ -164,8 +164,8 @@ def test_a_factor_beyond_its_parameter_is_skipped(session: Session, tmp_path: Pa
 
 def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
     """Floats in global and in shared memory; OpenCL C has no function for them."""
-    path = tmp_path / "added.cu"
-    path.write_text(
+    path = saved(
+        tmp_path / "added.cu",
         """
 __global__ void added(const float *A, const float *B, float *C, int M, int N, int K)
 {
@@ -184,7 +184,6 @@ __global__ void added(const float *A, const float *B, float *C, int M, int N, in
     }
 }
 """,
-        encoding="utf-8",
     )
     path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
     case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
@@ -309,9 +308,7 @@ def results() -> Iterator[tuple[str, float, float]]:
 
 @pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
 def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_path: Path) -> None:
-    path = tmp_path / "gemm.cu"
-    path.write_text(Gemm(operand=kind, result=kind).source())
-    kernel = catalogue.load(path)
+    kernel = catalogue.load(saved(tmp_path / "gemm.cu", Gemm(operand=kind, result=kind).source()))
     problem = Problem(8, 8, 8)
     bound = oracle.bound(kernel, problem)
     terms = 2 * 9 if kernel.truncates else 9
@@ -325,3 +322,100 @@ def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_pat
     assert oracle.bound(kernel, scaled).of_S == pytest.approx(bound.of_S + more, rel=1e-12)
     R, S = np.array([4.0]), np.array([8.0])
     assert Bound(0.5, 0.25, 0.125).allowed(R, S).tolist() == [4 + 1 + 0.125]
+
+
+# -- on an NVIDIA GPU: types of CUDA alone, and cuBLAS -------------------------------------------
+
+
+KINDS = ("float", "double", "__half", "__nv_bfloat16")
+
+
+@pytest.fixture(scope="module")
+def on_gpu(own_folders: None) -> Iterator[Session]:
+    device = backends.choose("cuda", None)
+    options = Options(max_time_s=0.05, uncertainty=0.5)
+    made = Session(backends.open_backend(device, Cache()), Cache(), options)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def judged_on_gpu(on_gpu: Session, tmp_path: Path) -> Judged:
+    return judging(on_gpu, tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("operand", "result"), half(itertools.product(KINDS, KINDS)))
+def test_every_pair_of_types(operand: str, result: str, judged_on_gpu: Judged) -> None:
+    total = "double" if result == "double" else "float"
+    gemm = Gemm(operand=operand, result=result, sum=total)
+    for size in ((1, 1, 1), (33, 47, 65), (128, 256, 300)):
+        outcome = judged_on_gpu(gemm, size)
+        assert (outcome.status, outcome.reason) == ("measured", None), size
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("layout", "transpose"),
+    half(
+        (one, other) for one in ("row-major", "column-major") for other in ("NT", "NN", "TN", "TT")
+    ),
+)
+def test_every_layout_with_all_of_blas(
+    layout: str, transpose: str, kind: str, judged_on_gpu: Judged
+) -> None:
+    total = "double" if kind == "double" else "float"
+    gemm = Gemm(
+        layout, transpose, padding=3, alpha=-1.5, beta=0.75, batch=3,
+        operand=kind, result=kind, sum=total,
+    )  # fmt: skip
+    outcome = judged_on_gpu(gemm, (33, 47, 65))
+    assert (outcome.status, outcome.reason) == ("measured", None)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["__half", "__nv_bfloat16"])
+def test_sums_of_16_bits_have_to_be_declared(kind: str, judged_on_gpu: Judged) -> None:
+    narrow = Gemm(operand=kind, result=kind, sum=kind, store="*c = sum;")
+    narrow = narrow._replace(
+        mistakes=(("sum += ", "sum = sum + "), (f"{kind} sum = 0", f"{kind} sum = 0.0f"))
+    )
+    size = (33, 47, 600)
+    outcome = judged_on_gpu(narrow, size)
+    assert outcome.status == "wrong"
+    name = "float16" if kind == "__half" else "bfloat16"
+    declared = narrow._replace(more=f'accumulator = "{name}"')
+    outcome = judged_on_gpu(declared, size)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert outcome.case.claims.accumulator == name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("kind", "mistake"),
+    [
+        ("__half", ("if (i >= M", "if ((i == 5 && j == 7) || i >= M")),
+        ("__half", ("*c = beta", "if (i == 0 && j == 0) c[-1] = 0; *c = beta")),
+        ("double", ("*c = beta", "if (i == 0 && j == 0) c[-1] = 0; *c = beta")),
+        ("__nv_bfloat16", ("alpha * sum + ", "1.01f * alpha * sum + ")),
+    ],
+)
+def test_a_mistake(kind: str, mistake: tuple[str, str], judged_on_gpu: Judged) -> None:
+    total = "double" if kind == "double" else "float"
+    gemm = Gemm(beta=0.5, operand=kind, result=kind, sum=total, mistakes=(mistake,))
+    assert judged_on_gpu(gemm, (33, 47, 65)).status == "wrong"
+    assert judged_on_gpu(gemm._replace(mistakes=()), (33, 47, 65)).status == "measured"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["", "-tf32", "-bf16", "-f16", "-f64"])
+@pytest.mark.parametrize(
+    ("alpha", "beta", "batch"), [(1.0, 0.0, 1), (-1.5, 0.75, 1), (1.0, 0.0, 5), (2.0, 1.0, 3)]
+)
+def test_cublas_does_all(kind: str, alpha: float, beta: float, batch: int, on_gpu: Session) -> None:
+    kernel = catalogue.Catalogue(catalogue.builtin()).get(f"cublas{kind}")
+    for size in ((1, 1, 1), (33, 47, 65), (256, 256, 256)):
+        problem = Problem(*size, alpha=alpha, beta=beta, batch=batch)
+        outcome = on_gpu.measure(sweep.case(kernel, problem, {}, on_gpu.backend.info))
+        assert (outcome.status, outcome.reason) == ("measured", None), size

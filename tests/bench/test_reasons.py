@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.optional import present, some
 from support.paths import output_of
 from support.sources import kernel
@@ -84,8 +84,9 @@ def test_other_mistakes_of_doubles_are_not_called_so(tmp_path: Path, matbench: M
     ],
 )  # fmt: skip
 def test_a_cast_is_told(product: str, words: str, tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(f"import numpy as np\n\n\ndef f(A, B):\n    return {product}\n")
+    path = saved(
+        tmp_path / "mine.py", f"import numpy as np\n\n\ndef f(A, B):\n    return {product}\n"
+    )
     [reason] = reasons(matbench, f"{path}::f", "8x8x60")  # fewer elements tell nothing
     assert "; largest error " in reason
     assert reason.endswith(words)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.judging import judge
 from support.optional import present
+from support.samples import prepared_on
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
@@ -21,7 +21,6 @@ from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Buffers, Extent, allocated
 from matbench.bench.options import CHECKS
-from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
@@ -36,19 +35,6 @@ from matbench.model import (
     Storage,
 )
 from matbench.workloads import oracle
-
-
-@contextmanager
-def prepared_on(
-    kernels: DeviceKernels,
-    problem: Problem,
-    contract: NumericContract = NumericContract(),  # noqa: B008
-) -> Iterator[Prepared]:
-    prepared = Prepared(kernels, problem, contract, Cache(), guards=True)
-    try:
-        yield prepared
-    finally:
-        prepared.release()
 
 
 def downloaded(buffers: Buffers, backend: Backend, dtype: Any) -> list[Any]:
@@ -210,7 +196,6 @@ def check_sample(
 
 
 @with_corners
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=PROBLEMS, key=KEYS, contract=st.sampled_from(READINGS))
 def test_the_device_knows_what_its_inputs_give(
     kernels: DeviceKernels, problem: Problem, key: int, contract: NumericContract
@@ -222,7 +207,6 @@ def test_the_device_knows_what_its_inputs_give(
 @example(Problem(33, 290, 400, inputs="signed"), 5, EIGHT_BITS[3])
 @example(Problem(33, 290, 400, inputs="uniform"), 6, EIGHT_BITS[4])
 @example(Problem(40, 260, 390, inputs="signed", alpha=-2.0, beta=3.0), 7, EIGHT_BITS[6])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=BLOCKS, key=KEYS, contract=st.sampled_from(EIGHT_BITS))
 def test_the_device_knows_what_8_bit_inputs_and_scales_give(
     kernels: DeviceKernels, problem: Problem, key: int, contract: NumericContract
@@ -493,7 +477,7 @@ def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> Non
 def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folders: None) -> None:
     cuda = open_backend(devices("cuda")[0], Cache())
     kernels = DeviceKernels(cuda)
-    precision: Precision = storage  # type: ignore[assignment]
+    precision: Precision = storage
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
     contract = NumericContract(precision, storage, narrow)
     try:
@@ -504,7 +488,6 @@ def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folde
         cuda.close()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     problem=st.builds(
         Problem,

@@ -21,6 +21,7 @@ from support.kernels import (
     KernelWriter,
     changed,
     own_file,
+    saved,
     text_of,
 )
 from support.optional import present
@@ -121,21 +122,6 @@ def test_with_beta_a_note_says_why_none(matbench: Matbench, write_kernel: Kernel
     shown = matbench("run", path, "--beta", "0.5", *SHORT).stdout
     assert "not sustained: with beta, each launch would add to C of the one before" in shown
     assert all(outcome.sustained is None for outcome in last_run())
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (("run", "tiled", "--smoke"), "--sustained cannot be combined with --smoke"),
-        (("run", "tiled", "--replay", "1"), "--sustained cannot be combined with --replay"),
-        (("compare", "tiled", "kahan", "--hot"), "--sustained cannot be combined with --hot"),
-        (("compare", "tiled", "kahan", "--cold"), "--sustained cannot be combined with --cold"),
-        (("compare", "batched-small", "batched-small", "--beta", "1"),
-         "--sustained needs beta = 0"),
-    ],
-)  # fmt: skip
-def test_what_has_no_steady_rate(matbench: Matbench, words: tuple[str, ...], reason: str) -> None:
-    assert reason in matbench(*words, "--sustained", "1", code=2).output
 
 
 # -- verified --------------------------------------------------------------------------------------
@@ -272,8 +258,7 @@ def returned(A, B):
 
 
 def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FUNCTIONS)
+    file = saved(tmp_path / "mine.py", FUNCTIONS)
     names = [f"{file}::{name}" for name in ("into", "returned")]
     matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
     assert [outcome.reason for outcome in last_run()] == [None] * 2

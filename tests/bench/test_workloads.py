@@ -2,42 +2,122 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
 import re
 import tracemalloc
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.optional import present
+from support.cli import Matbench
+from support.cublas import BASELINES
+from support.optional import present, some
+from support.products import name, right
 from support.samples import sampled
-from support.workloads import (
-    EVERY,
-    FEW,
-    KERNELS,
-    check_at_every_size,
-    check_compensation,
-    name,
-    problem,
-    result,
-    right,
-)
 
-from matbench import workloads
-from matbench.bench.device_kernels import DeviceKernels
+from matbench import backends, workloads
+from matbench.backends import Backend
+from matbench.bench import kernel_arguments
+from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
+from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.errors import UsageError
+from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Kernel, NumericContract, Problem
+from matbench.model import Case, DeviceInfo, Kernel, NumericContract, Problem
+from matbench.records.outcome import Outcome
+from matbench.worker.builders import Builders
 from matbench.workloads import oracle, rounding
 from matbench.workloads.cubes import trials as cubes
 from matbench.workloads.dot import trials as dot
 from matbench.workloads.oracle import Trial, Trials
 from matbench.workloads.reverse import trials as reverse
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in catalogue.builtin()
+    if kernel.source and kernel.workload != "matmul"
+}
+FEW = [1, 33, 257, 4099]
+SIZES = [1, 2, 3, 31, 33, 63, 64, 65, 255, 257, 1009, 4099, 33792, 100_003]
+SPECIAL = {
+    "reverse-static": lambda case, limits: case.problem.N > 64,
+    "reverse-dynamic": lambda case, limits: (
+        limits["max_shared_bytes_per_block"] // 4 < case.problem.N
+    ),
+}
+
+
+def problem(workload: str, N: int, inputs: str | None = None, seed: int = 0) -> Problem:
+    kind = inputs or workloads.get(workload).inputs[0]
+    return Problem(1, N, 1, inputs=kind, seed=seed, workload=workload)  # type: ignore[arg-type]
+
+
+def may_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether this kernel cannot compute this, by prior knowledge."""
+    if "cuda" in case.kernel.requires and device.backend != "cuda":
+        return True
+    return case.kernel.name in SPECIAL and SPECIAL[case.kernel.name](case, device.limits)
+
+
+def check_at_every_size(
+    kernel: Kernel, inputs: str, session: Session, sizes: Sequence[int] = SIZES
+) -> None:
+    device = session.backend.info
+    for N in sizes:
+        for case in sweep.cases([kernel], [problem(kernel.workload, N, inputs)], {}, device):
+            if case.skip is not None:
+                assert may_skip(case, device), case.skip
+                continue
+            assert not may_skip(case, device)
+            outcome = right(session, case)
+            if kernel.workload == "dot":
+                assert 0 <= present(present(outcome.accuracy).bound_ratio) <= 1
+                if (N, inputs) == (1, "ramp"):
+                    continue  # 0·0: no relative error
+                assert present(outcome.max_rel_err) <= (N + 1) * 2**-24
+
+
+EVERY = [
+    pytest.param(kernel, inputs, id=f"{kernel.name}-{inputs}")
+    for kernel in KERNELS.values()
+    for inputs in workloads.get(kernel.workload).inputs
+]
+
+
+def result(session: Session, case: Case) -> float:
+    """A kernel's result on its problem's own inputs, including the host's part."""
+    with session._runnable(case, session._build(case)) as runnable:
+        reference = runnable.prepared.reference
+        runnable.run(Draw(reference))
+        return float(runnable.result_on_host(reference)[0, 0])
+
+
+def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:
+    """Signed products cancel, and still the result is the float32 next to the exact one.
+
+    One block finds it, so that nothing but the kernel's own rounding is between.
+    """
+    device, misses = session.backend.info, 0
+    for seed in range(8):
+        at = problem("dot", 2000, "signed", seed)
+        a, b = (values[0].tolist() for values in dot.inputs(at))
+        exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a, b, strict=True))
+        nearest = float(np.float32(float(exact)))
+        [case] = sweep.cases([kernel], [at], {}, device)
+        assert present(case.launch).blocks == 1
+        right(session, case)
+        assert result(session, case) == nearest
+        [rough] = sweep.cases([plain], [at], {}, device)
+        misses += result(session, rough) != nearest
+    assert misses >= 4
 
 
 def test_large_shapes_just_exceed_what_they_are_said_to_exceed() -> None:
@@ -299,3 +379,165 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
             assert np.array_equal(told[large], values[large])
             assert large.mean() > 0.999
             assert np.array_equal(values, oracle.round_to(values, contract.precision))
+
+
+# -- on a GPU ------------------------------------------------------------------------------------
+
+
+DOT = [kernel for kernel in KERNELS.values() if kernel.workload == "dot"]
+VARIANTS: tuple[backends.Variant, ...] = ("plain", "clocked", "staggered")
+
+
+@pytest.fixture(scope="module")
+def cuda(info: DeviceInfo) -> Iterator[Backend]:
+    builders = Builders(300)
+    try:
+        every = [
+            case
+            for kernel in KERNELS.values()
+            for case in sweep.cases([kernel], [problem(kernel.workload, 33)], {}, info)
+        ]
+        builders.start(info, every, VARIANTS)
+        for case in every:
+            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
+                builders.wait(info, case)
+    finally:
+        builders.close()
+    opened = backends.open_backend(info, Cache())
+    yield opened
+    opened.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("kernel", "inputs"), EVERY)
+def test_right_at_every_awkward_size(kernel: Kernel, inputs: str, checks: Session) -> None:
+    check_at_every_size(kernel, inputs, checks)
+
+
+@pytest.mark.gpu
+def test_compensation_survives_nvcc(checks: Session) -> None:
+    check_compensation(KERNELS["dot-compensated"], KERNELS["dot-vectorized"], checks)
+
+
+@pytest.mark.gpu
+def test_the_last_block_is_found_whatever_ran_before(checks: Session, info: DeviceInfo) -> None:
+    """Launches of many and of few blocks alternate; each must reset the counter."""
+    kernel = KERNELS["dot-single-pass"]
+    found: dict[int, set[float]] = {}
+    for N in (2**22 + 3, 5, 100_003) * 3:
+        [case] = sweep.cases([kernel], [problem("dot", N, "signed")], {}, info)
+        right(checks, case)
+        found.setdefault(N, set()).add(result(checks, case))
+    assert [len(values) for values in found.values()] == [1, 1, 1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("N", [2**30, 2**30 - 1])
+@pytest.mark.parametrize("kernel", DOT, ids=lambda kernel: kernel.name)
+def test_every_product_is_found_once_at_the_largest_size(
+    kernel: Kernel, N: int, cuda: Backend, info: DeviceInfo
+) -> None:
+    """Zeros except in some places, where the products are distinct powers of two."""
+    case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
+    assert case.launch is not None, case.skip
+    blocks = case.launch.blocks if kernel.finish else 1
+    kernels, held = DeviceKernels(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
+    try:
+        for buffer in held[:2]:
+            kernels.fill(buffer, 0, N, 0)
+        kernels.fill(held[2], 0, blocks, UNWRITTEN)
+        places = [0, 4097, 2**28 - 1, 2**28, 2**29 - 1, 2**29, 2**29 + 12_345, N - 5, N - 1]
+        page = 1024
+        for power, place in enumerate(places):
+            start = place // page * page
+            for buffer, value in zip(held, (2.0**power, 1.0), strict=False):
+                words = np.zeros(min(page, N - start), np.float32)
+                view = buffer.view(4 * start, words.nbytes)
+                cuda.read(view, words)
+                words[place - start] = value
+                cuda.write(view, words)
+        program = cuda.build(kernel, case.params, block_width=case.launch.block[0])
+        named = dict(zip("ABC", held, strict=True))
+        program.launch(case.launch, kernel_arguments.arguments(case, named))
+        parts = np.empty(blocks, np.float32)
+        cuda.read(held[2], parts)
+        assert float(parts.astype(np.float64).sum()) == 2 ** len(places) - 1
+    finally:
+        for buffer in held:
+            cuda.release(buffer)
+        kernels.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["reverse-blocks", "reverse-direct"])
+def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: DeviceInfo) -> None:
+    N, kernel = 2**30 - 1, KERNELS[name]
+    case = sweep.case(kernel, problem("reverse", N), {"THREADS": 256}, info)
+    assert case.launch is not None, case.skip
+    kernels, held = DeviceKernels(cuda), [cuda.allocate(4 * N) for _ in "AC"]
+    try:
+        kernels.fill(held[0], 0, N, 0)
+        kernels.fill(held[1], 0, N, UNWRITTEN)
+        first = np.arange(1, 3001, dtype=np.int32)
+        cuda.write(held[0], first)
+        program = cuda.build(kernel, case.params, block_width=256)
+        program.launch(case.launch, [*held, N])
+        expected = np.zeros(N, np.int32)
+        expected[-3000:] = first[::-1]
+        found = np.empty(N, np.int32)
+        cuda.read(held[1], found)
+        assert np.array_equal(found, expected)
+    finally:
+        for buffer in held:
+            cuda.release(buffer)
+        kernels.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("inputs", workloads.get("dot").inputs)
+@pytest.mark.parametrize("N", [1, 33, 33792, 1_000_003])
+def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceInfo) -> None:
+    [case] = sweep.cases([BASELINES["cublas-dot"]], [problem("dot", N, inputs)], {}, info)
+    outcome = right(checks, case)
+    resources = present(present(outcome.build).resources)
+    assert present(resources.library).startswith("cuBLAS ")
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+@pytest.mark.parametrize("mode", some([[], ["--hot"], ["--hot", "--graph"]], []))
+def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
+    printed = matbench(
+        *("run", "--workload", "dot", "--baseline", "cublas-dot", "--sizes", "2^22"),
+        *("--backend", "cuda", *mode, "--format", "json"),
+    ).stdout
+    _, *rows = json.loads(printed)
+    outcomes = {row["case"]["kernel"]: msgspec.convert(row, Outcome) for row in rows}
+    assert outcomes.keys() == {kernel.name for kernel in DOT} | {"cublas-dot"}
+    assert {o.status for o in outcomes.values()} == {"measured"}
+    medians = {name: present(o.median_ns) for name, o in outcomes.items()}
+    assert medians["dot-tree"] == max(medians.values())  # its 32 blocks fill a quarter of an H200
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
+    """Large sums read memory at about full bandwidth, and are not called impossible."""
+    rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
+    printed = matbench("run", *rungs, "--sizes", "2^27", "--backend", "cuda", "--format", "json")
+    outcomes = [record for record in json.loads(printed.stdout) if record["type"] == "outcome"]
+    assert [outcome["status"] for outcome in outcomes] == ["measured"] * 3
+    for outcome in outcomes:
+        assert 2**30 / (outcome["cold"]["median_ns"] * 1e-9) > outcome["copy_bytes_per_s"]
+
+
+@pytest.mark.gpu
+@pytest.mark.alone
+def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -> None:
+
+    printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout
+    _, *rows = json.loads(printed)
+    medians = {row["case"]["kernel"]: row["cold"]["median_ns"] for row in rows}
+    assert len(medians) == 6
+    assert medians["cubes-thread"] == max(medians.values())
+    assert medians["cubes-thread"] > 100 * medians["cubes-tree"]

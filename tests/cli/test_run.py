@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 from support.cli import QUICK, Matbench, Plan, last_run, records_in
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
-from support.workloads import problem
 
 from matbench import backends
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
-from matbench.model import Skip
+from matbench.model import Problem, Skip
 from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.worker import worker
@@ -127,7 +126,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     words = ("--sizes", "2^10", "--inputs", "signed", *QUICK)
     matbench("run", "dot-tree", *words, "--output", path)
     [outcome] = records_in(path)
-    assert outcome.case.problem == problem("dot", 1024, "signed")
+    assert outcome.case.problem == Problem(1, 1024, 1, inputs="signed", workload="dot")
     assert outcome.copy_bytes_per_s, "bytes are compared with it"
     [row] = csv.DictReader(matbench("report", path, "--format", "csv").stdout.splitlines())
     assert outcome.median_ns is not None

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
+from support.devices import gpu
 from support.tables import (
     GPU,
     H200,
@@ -27,7 +28,7 @@ from support.tables import (
     timing,
 )
 
-from matbench.model import Conditions, DeviceInfo, Kernel, LaunchRules, Problem, Skip
+from matbench.model import Conditions, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, Claims, Sustained
 from matbench.show import comparisons, kernels, outcomes
@@ -47,7 +48,7 @@ def at(n: int, **changes: Any) -> dict[str, Any]:
 # Outcomes
 
 
-NEWER = DeviceInfo("cuda", 0, "A GPU", "gpu", "590.2", "CUDA 14.0", {})
+NEWER = gpu(driver="590.2", toolkit="CUDA 14.0")
 CLAIMS = {
     "tf32": Claims(precision="tf32"),
     "8": Claims(error_constant=8.0),

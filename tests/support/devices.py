@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
 from matbench.model import DeviceInfo
+
+
+def device(**changes: Any) -> DeviceInfo:
+    """A CPU through OpenCL, unless its fields say otherwise."""
+    fields: dict[str, Any] = {
+        "backend": "opencl", "index": 0, "name": "A Processor", "kind": "cpu", "driver": "1.2",
+        "toolkit": "OpenCL C 3.0", "limits": {"warp_size": 1},
+    }  # fmt: skip
+    return DeviceInfo(**(fields | changes))
+
+
+def gpu(**changes: Any) -> DeviceInfo:
+    """A GPU through CUDA, whose limits are not known."""
+    return device(**({"backend": "cuda", "name": "A GPU", "kind": "gpu", "limits": {}} | changes))
+
 
 LIMITS = {
     "max_threads_per_block": 1024, "max_block_x": 1024, "max_block_y": 1024, "max_block_z": 64,
@@ -12,8 +27,5 @@ LIMITS = {
     "max_shared_bytes_per_block": 49152, "max_static_shared_bytes": 49152, "warp_size": 32,
     "multiprocessors": 4,
 }  # fmt: skip
-GPU = DeviceInfo(
-    backend="cuda", index=0, name="A GPU", kind="gpu", driver="1", toolkit="2", limits=LIMITS,
-    compute_capability=(9, 0),
-)  # fmt: skip
-CPU = msgspec.structs.replace(GPU, backend="opencl", kind="cpu", compute_capability=None)
+GPU = gpu(driver="1", toolkit="2", limits=LIMITS, compute_capability=(9, 0))
+CPU = device(name=GPU.name, driver="1", toolkit="2", limits=LIMITS)

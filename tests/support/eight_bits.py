@@ -12,6 +12,7 @@ from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Inputs, Problem
 from matbench.records.outcome import Outcome
+from support.kernels import saved
 from support.paths import KERNELS
 from support.toml import table
 
@@ -100,8 +101,7 @@ MISTAKES = {
 
 
 def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
-    file = folder / "eight-bits.cu"
-    file.write_text(source, encoding="utf-8")
+    file = saved(folder / "eight-bits.cu", source)
     case = sweep.case(catalogue.load(file), problem, {}, session.backend.info)
     assert case.skip is None, case.skip
     return session.measure(case)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_regressions.file_regression import FileRegressionFixture
+
 from matbench.model import DeviceInfo
 
 #: Titles of columns that depend on time. All others are compared.
@@ -31,6 +33,13 @@ _CHANCE = re.compile(
     r"|drifting: |without the [0-9…]+ µs"
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
+
+
+def told_again(text: Path, said: Callable[[str], str], check: FileRegressionFixture) -> None:
+    """What is said of each source in a text; a new one is written there, before `--regen-all`."""
+    sources = re.findall(r"(?s)(.*?)\n=> .*?\n\n", text.read_text(encoding="utf-8"))
+    lines = (f"{source}\n=> {said(source)}\n\n" for source in sources)
+    check.check("".join(lines), fullpath=text, encoding="utf-8")
 
 
 def steady(text: str) -> str:

@@ -8,18 +8,19 @@ import msgspec
 
 from matbench.features.explain.record import Limits
 from matbench.kernelfile import catalogue, front_matter, sweep
-from matbench.model import Case, DeviceInfo, Problem, Resources
+from matbench.model import Case, Problem, Resources
 from matbench.records.outcome import Build, CaseRecord, Claims, Outcome
 from support import records
+from support.devices import gpu
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 LIMITS = Limits(
     device="NVIDIA H200", driver="", copy_bytes_per_s=4e12, read_bytes_per_s=4.5e12,
     fma_flop_per_s=60e12, sm_mhz=1980, when="2026-11-21T00:00:00+00:00",
 )  # fmt: skip
-H200 = DeviceInfo(
-    backend="cuda", index=0, name="NVIDIA H200", kind="gpu", driver="", toolkit="",
-    limits=front_matter.DEVICE_LIMITS | {"multiprocessors": 132}, compute_capability=(9, 0),
+H200 = gpu(
+    name="NVIDIA H200", driver="", toolkit="", compute_capability=(9, 0),
+    limits=front_matter.DEVICE_LIMITS | {"multiprocessors": 132},
 )  # fmt: skip
 
 

@@ -66,6 +66,12 @@ def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: 
     return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)
 
 
+def saved(path: Path, text: str) -> Path:
+    """The path, at which this text stands now."""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 def refusal(path: Path, text: str | bytes | None = None) -> str:
     """The printable line that soon refuses a file, without its path at the start."""
     if text is not None:

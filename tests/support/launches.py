@@ -11,6 +11,7 @@ from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import profile
 from matbench.features.timeline.record import BlockProfile
 from matbench.model import DeviceInfo, Launch
+from support.devices import device, gpu
 
 RATE = 2.0  # ticks per ns
 EPOCH_NS = 1_800_000_000_000_000_000
@@ -25,15 +26,8 @@ class Block(NamedTuple):
 
 
 def gpu_or_cpu(kind: str = "gpu", multiprocessors: int = 2) -> DeviceInfo:
-    return DeviceInfo(
-        backend="cuda" if kind == "gpu" else "opencl",
-        index=0,
-        name="test device",
-        kind=kind,  # type: ignore[arg-type]
-        driver="",
-        toolkit="",
-        limits={"multiprocessors": multiprocessors},
-    )
+    made = gpu if kind == "gpu" else device
+    return made(name="test device", limits={"multiprocessors": multiprocessors})
 
 
 def sampled(

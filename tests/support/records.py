@@ -11,39 +11,20 @@ from typing import Any
 
 import msgspec
 
-from matbench.model import DeviceInfo, Problem
+from matbench.model import Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import CaseRecord, Outcome, Timing
-
-
-def device(**changes: Any) -> DeviceInfo:
-    """A CPU through OpenCL."""
-    fields: dict[str, Any] = {
-        "backend": "opencl",
-        "index": 0,
-        "name": "A Processor",
-        "kind": "cpu",
-        "driver": "1.2",
-        "toolkit": "OpenCL C 3.0",
-        "limits": {"warp_size": 1},
-    }
-    return DeviceInfo(**(fields | changes))
+from support.devices import device as device
 
 
 def environment(**changes: Any) -> Environment:
     """A run on `device()`."""
     fields: dict[str, Any] = {
-        "schema": 2,
-        "argv": ("matbench", "run"),
-        "time": "2026-11-21T12:00:00+00:00",
-        "host": "host",
-        "os": "Linux",
-        "python": "CPython 3.12",
-        "packages": {"numpy": "2.0"},
-        "devices": (device(),),
-        "project_revision": None,
-    }
+        "schema": 2, "argv": ("matbench", "run"), "time": "2026-11-21T12:00:00+00:00",
+        "host": "host", "os": "Linux", "python": "CPython 3.12", "packages": {"numpy": "2.0"},
+        "devices": (device(),), "project_revision": None,
+    }  # fmt: skip
     return Environment(**(fields | changes))
 
 

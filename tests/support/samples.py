@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -20,6 +21,22 @@ from matbench.workloads.oracle import Trial
 from support.judging import judge
 
 
+@contextmanager
+def prepared_on(
+    kernels: DeviceKernels,
+    problem: Problem,
+    contract: NumericContract = NumericContract(),  # noqa: B008
+    *,
+    guards: bool = True,
+) -> Iterator[Prepared]:
+    """The inputs of a problem on the device, until the end of the block."""
+    prepared = Prepared(kernels, problem, contract, Cache(), guards=guards)
+    try:
+        yield prepared
+    finally:
+        prepared.release()
+
+
 def sampled(
     kernels: DeviceKernels,
     problem: Problem,
@@ -29,15 +46,12 @@ def sampled(
     signed: bool = True,
 ) -> list[Trial]:
     """The inputs for these keys with their expected C."""
-    prepared = Prepared(kernels, problem, contract, Cache(), guards=False)
-    try:
+    with prepared_on(kernels, problem, contract, guards=False) as prepared:
         kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
         shape = workloads.workload_of(problem).shape("C", problem)
         buffers = prepared.buffers(shape, kernel if contract.scales else None)
         samples = Samples(prepared, CHECKS if signed else CHECKS - {"precision"})
         return [samples.trial(buffers, samples.draw(key)) for key in keys]
-    finally:
-        prepared.release()
 
 
 def check_trials(
@@ -45,8 +59,7 @@ def check_trials(
 ) -> None:
     """The device finds what the host does in C of every trial, as `spoil` left it."""
     bound = oracle.Bound(oracle.error_factor(problem.K) * U32)
-    prepared = Prepared(kernels, problem, NumericContract(), Cache(), guards=False)
-    try:
+    with prepared_on(kernels, problem, guards=False) as prepared:
         samples, buffers = Samples(prepared), prepared.buffers((problem.M, problem.N))
         for uploaded in (prepared.reference, *prepared.others):
             trial = uploaded.on_host()
@@ -64,5 +77,3 @@ def check_trials(
                     assert (mine is None and other is None) or mine == pytest.approx(other, 1e-9)
             else:
                 assert accuracy.bound_ratio is None
-    finally:
-        prepared.release()

@@ -10,7 +10,7 @@ from matbench.backends import Argument, Backend
 from matbench.backends.protocol import Program
 from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel, Launch, LaunchRules
-from support.kernels import kernel_text, text_of
+from support.kernels import kernel_text, saved, text_of
 
 PATH = "folder/mine.cu"
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
@@ -62,8 +62,7 @@ def arrived(backend: Backend, folder: Path, kinds: list[str], head: str = "") ->
     given = "const float *A, const float *B, float *C"
     body = f'{head}extern "C" __global__ void mine({given}, {declared}) {{ {stores} }}\n'
     front = f"args = {['A', 'B', 'C', *['1'] * len(kinds)]}"
-    path = folder / "mine.cu"
-    path.write_text(kernel_text(front=front, body=body), encoding="utf-8")
+    path = saved(folder / "mine.cu", kernel_text(front=front, body=body))
     program = backend.build(catalogue.load(path), {"TILE": 8})
     found = launched(backend, program, len(kinds), *(VALUES[kind] for kind in kinds))
     return dict(zip(kinds, found, strict=True))

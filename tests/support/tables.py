@@ -15,13 +15,10 @@ from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Accuracy, BlockTimes, Claims, Outcome, Timing
 from matbench.show import formats, outcomes, terminal
 from matbench.show.table import Report
-from support import records
+from support import devices, records
 
-CPU = records.device(driver="2026.1")
-GPU = DeviceInfo(
-    backend="cuda", index=0, name="A GPU", kind="gpu", driver="580.1", toolkit="CUDA 13.0",
-    limits={},
-)  # fmt: skip
+CPU = devices.device(driver="2026.1")
+GPU = devices.gpu(driver="580.1", toolkit="CUDA 13.0")
 H200 = msgspec.structs.replace(
     GPU, name="An H200", compute_capability=(9, 0), limits={"multiprocessors": 132}
 )

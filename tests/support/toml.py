@@ -12,6 +12,10 @@ else:
     import tomli as tomllib
 
 
-def table(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+def read(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = tomllib.loads(text)
     return found
+
+
+def table(path: Path) -> dict[str, Any]:
+    return read(path.read_text(encoding="utf-8"))

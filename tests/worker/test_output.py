@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,13 +42,6 @@ def _prints_until_nobody_listens(marker: Path) -> None:
         os._exit(0)
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerProcess]:
-    found = WorkerProcess()
-    yield found
-    found.kill()
-
-
 def test_both_streams_are_heard_once(pool: WorkerProcess) -> None:
     pool.call(_prints, b"a\nb")
     assert pool.said() == CapturedOutput(("a", "b"))
@@ -76,18 +68,17 @@ def test_bytes_that_are_no_text_are_replaced(pool: WorkerProcess) -> None:
     assert pool.said() == CapturedOutput(("\ufffd\x00",))
 
 
-def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too() -> None:
-    pool = WorkerProcess()
-    try:
-        with pytest.raises(DiedError):
-            pool.call(_prints_and_dies)
-        assert pool.said() == CapturedOutput(("last words",))
-        pool.kill()
-        pool.call(_prints, b"first words")
-        assert pool.said() == CapturedOutput(("first words",))
-    finally:
-        pool.kill()
-    assert pool.said() == CapturedOutput()
+def test_last_words_of_a_killed_process_are_heard_and_the_next_is_too(
+    process: WorkerProcess,
+) -> None:
+    with pytest.raises(DiedError):
+        process.call(_prints_and_dies)
+    assert process.said() == CapturedOutput(("last words",))
+    process.kill()
+    process.call(_prints, b"first words")
+    assert process.said() == CapturedOutput(("first words",))
+    process.kill()
+    assert process.said() == CapturedOutput()
 
 
 def test_the_thread_of_closed_output_ends() -> None:
@@ -102,17 +93,16 @@ def test_the_thread_of_closed_output_ends() -> None:
     assert not thread.is_alive()
 
 
-def test_a_process_that_prints_all_the_time_does_not_keep_us(tmp_path: Path) -> None:
-    pool = WorkerProcess()
-    try:
-        marker = tmp_path / "ended"
-        pool.call(_prints_until_nobody_listens, marker)
-        started = time.monotonic()
-        for _ in range(3):
-            pool.said()
-        assert time.monotonic() - started < 5
-    finally:
-        pool.kill()
+def test_a_process_that_prints_all_the_time_does_not_keep_us(
+    process: WorkerProcess, tmp_path: Path
+) -> None:
+    marker = tmp_path / "ended"
+    process.call(_prints_until_nobody_listens, marker)
+    started = time.monotonic()
+    for _ in range(3):
+        process.said()
+    assert time.monotonic() - started < 5
+    process.kill()
     while not marker.exists():
         assert time.monotonic() - started < 20
         time.sleep(0.05)

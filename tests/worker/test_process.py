@@ -18,50 +18,48 @@ from typing import Any
 
 import psutil
 import pytest
+from support.kernels import saved
 
 from matbench import signals
 from matbench.errors import CaseError
 from matbench.kernelfile import signature
-from matbench.worker import process
+from matbench.worker import process as processes
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 
 
-def test_processes_are_in_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_are_in_a_private_folder(
+    process: WorkerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    pool = WorkerProcess()
-    try:
-        folder = Path(pool.call(os.getcwd))
-        assert folder != tmp_path
-        assert folder.stat().st_mode & 0o077 == 0
-        assert Path(pool.call(tempfile.mkdtemp)).parent == folder
-        assert pool.call(os.getenv, "TMPDIR") == str(folder)
-        with pytest.raises(DiedError):
-            pool.call(os.abort)
-    finally:
-        pool.kill()
+    folder = Path(process.call(os.getcwd))
+    assert folder != tmp_path
+    assert folder.stat().st_mode & 0o077 == 0
+    assert Path(process.call(tempfile.mkdtemp)).parent == folder
+    assert process.call(os.getenv, "TMPDIR") == str(folder)
+    with pytest.raises(DiedError):
+        process.call(os.abort)
+    process.kill()
     assert not folder.exists()
     assert Path.cwd() == tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are not forked")
-def test_what_is_forked_from_has_no_threads_or_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_forked_from_has_no_threads_or_devices(
+    process: WorkerProcess, leader: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor its own environment: a process has that of the main one."""
     monkeypatch.setenv("MATBENCH_TEST", "set later")
-    pools = [WorkerProcess(), WorkerProcess()]
-    try:
-        servers = {pool.call(os.getppid) for pool in pools}
-        assert [pool.call(os.getenv, "MATBENCH_TEST") for pool in pools] == ["set later"] * 2
-        [server] = map(psutil.Process, servers)
-        assert server.num_threads() == 1
-        loaded = {Path(library.path).name for library in server.memory_maps()}
-        assert any("_multiarray_umath" in name for name in loaded)
-        assert not any(name.startswith("libintelocl") for name in loaded)
-        monkeypatch.delenv("HOME")  # which they are forked with
-        pools[0].kill()
-        assert pools[0].call(os.getenv, "HOME") is None
-    finally:
-        for pool in pools:
-            pool.kill()
+    pools = [process, leader]
+    servers = {pool.call(os.getppid) for pool in pools}
+    assert [pool.call(os.getenv, "MATBENCH_TEST") for pool in pools] == ["set later"] * 2
+    [server] = map(psutil.Process, servers)
+    assert server.num_threads() == 1
+    loaded = {Path(library.path).name for library in server.memory_maps()}
+    assert any("_multiarray_umath" in name for name in loaded)
+    assert not any(name.startswith("libintelocl") for name in loaded)
+    monkeypatch.delenv("HOME")  # which they are forked with
+    pools[0].kill()
+    assert pools[0].call(os.getenv, "HOME") is None
 
 
 def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,32 +68,30 @@ def test_a_system_without_pidfds_has_no_watch_over_a_group(monkeypatch: pytest.M
     signals.end_group_with_this()
 
 
-def test_what_a_lost_process_has_started_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_lost_process_has_started_ends(
+    leader: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: killed.append((group, number)))
-    monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
-    pool = WorkerProcess(leads=True)
-    try:
-        lost = pool.call(os.getpid)
-        with pool.stopped():
-            pass
-        started = psutil.Process(pool.call(os.spawnlp, os.P_NOWAIT, "sleep", "sleep", "60"))
-        with pytest.raises(DiedError):
-            pool.call(os._exit, 1)
-        with pool.stopped():  # on a system that did not end it already
-            assert (lost, signal.SIGKILL) in killed
-        assert _has_ended(started)
-    finally:
-        pool.kill()
+    monkeypatch.setattr(processes, "_wait_for_stop", lambda _: None)
+    lost = leader.call(os.getpid)
+    with leader.stopped():
+        pass
+    started = psutil.Process(leader.call(os.spawnlp, os.P_NOWAIT, "sleep", "sleep", "60"))
+    with pytest.raises(DiedError):
+        leader.call(os._exit, 1)
+    with leader.stopped():  # on a system that did not end it already
+        assert (lost, signal.SIGKILL) in killed
+    assert _has_ended(started)
 
 
 def test_what_a_process_has_started_ends_if_all_are_killed(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(
+    script = saved(
+        tmp_path / "script.py",
         "import os, time\nfrom matbench.worker.process import WorkerProcess\n"
         "pool = WorkerProcess(leads=True)\n"
         "print(pool.call(os.spawnlp, os.P_NOWAIT, 'sleep', 'sleep', '60'), flush=True)\n"
-        "time.sleep(60)\n"
+        "time.sleep(60)\n",
     )
     with subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
@@ -117,20 +113,18 @@ def test_a_script_that_ends_none_of_its_processes_ends() -> None:
     assert done.stdout == "2\n"
 
 
-def test_a_process_is_stopped_once_it_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_is_stopped_once_it_has_stopped(
+    leader: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A loaded machine may be late to stop it."""
     real = os.killpg
-    pool = WorkerProcess(leads=True)
-    try:
-        working = psutil.Process(pool.call(os.getpid))
-        late = functools.partial(threading.Timer, 0.2)
-        monkeypatch.setattr(os, "killpg", lambda *args: late(real, args).start())
-        with pool.stopped():
-            assert working.status() == psutil.STATUS_STOPPED
-            monkeypatch.setattr(os, "killpg", real)
-        assert pool.call(os.getpid) == working.pid
-    finally:
-        pool.kill()
+    working = psutil.Process(leader.call(os.getpid))
+    late = functools.partial(threading.Timer, 0.2)
+    monkeypatch.setattr(os, "killpg", lambda *args: late(real, args).start())
+    with leader.stopped():
+        assert working.status() == psutil.STATUS_STOPPED
+        monkeypatch.setattr(os, "killpg", real)
+    assert leader.call(os.getpid) == working.pid
 
 
 def test_a_process_whose_parent_ended_as_it_began_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,17 +137,15 @@ def test_a_process_whose_parent_ended_as_it_began_ends(monkeypatch: pytest.Monke
         signals.end_with_parent()
 
 
-def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task() -> None:
-    pool = WorkerProcess(leads=True)
-    try:
-        with pytest.raises(CaseError, match="ChildProcessError"):
-            pool.call(os.wait)
-        with pytest.raises(CaseError, match="SourceError: no entry"):  # which cannot be pickled
-            pool.call(signature.parameters, "", "f")
-        with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
-            pool.call(sys.exit, 3)
-    finally:
-        pool.kill()
+def test_a_function_has_no_children_but_its_own_and_ends_nothing_but_its_task(
+    leader: WorkerProcess,
+) -> None:
+    with pytest.raises(CaseError, match="ChildProcessError"):
+        leader.call(os.wait)
+    with pytest.raises(CaseError, match="SourceError: no entry"):  # which cannot be pickled
+        leader.call(signature.parameters, "", "f")
+    with pytest.raises(CaseError, match="the worker process raised SystemExit: 3"):
+        leader.call(sys.exit, 3)
 
 
 def _number() -> int:
@@ -173,55 +165,48 @@ def _writes(*data: bytes) -> int:
     [(_number, ()), (_writes, (b"\xff" * 9,)), (_writes, (b"\0\0\0\1", b"\1"))],
     ids=["another type", "no length", "another answer"],
 )
-def test_what_is_no_answer_is_refused_and_the_process_replaced(task: Any, data: Any) -> None:
-    process = WorkerProcess()
-    try:
-        before = process.call(os.getpid)
-        with pytest.raises(DiedError, match="sent data that is no answer"):
-            process.call(task, *data)
-        assert process.call(os.getpid) != before
-    finally:
-        process.kill()
+def test_what_is_no_answer_is_refused_and_the_process_replaced(
+    process: WorkerProcess, task: Any, data: Any
+) -> None:
+    before = process.call(os.getpid)
+    with pytest.raises(DiedError, match="sent data that is no answer"):
+        process.call(task, *data)
+    assert process.call(os.getpid) != before
 
 
-def test_a_part_of_an_answer_is_late() -> None:
-    process = WorkerProcess()
-    try:
-        process.call(os.getpid)
-        with pytest.raises(DeadlineError):
-            process.call(_writes, b"\0\1\0\0", timeout_s=0.5)
-    finally:
-        process.kill()
+def test_a_part_of_an_answer_is_late(process: WorkerProcess) -> None:
+    process.call(os.getpid)
+    with pytest.raises(DeadlineError):
+        process.call(_writes, b"\0\1\0\0", timeout_s=0.5)
 
 
-def test_a_group_that_has_ended_gets_no_more_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_has_ended_gets_no_more_signals(
+    leader: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another process may have its number."""
     groups: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
-    monkeypatch.setattr(process, "_wait_for_stop", lambda _: None)
-    pool = WorkerProcess(leads=True)
-    try:
-        first = pool.call(os.getpid)
-        with pool.stopped():
-            pass
-        pool.kill()
-        assert {*groups} == {first}
-        groups.clear()
-        second = pool.call(os.getpid)
-        with pool.stopped():
-            pass
-        assert {*groups} == {second}
-    finally:
-        pool.kill()
+    monkeypatch.setattr(processes, "_wait_for_stop", lambda _: None)
+    first = leader.call(os.getpid)
+    with leader.stopped():
+        pass
+    leader.kill()
+    assert {*groups} == {first}
+    groups.clear()
+    second = leader.call(os.getpid)
+    with leader.stopped():
+        pass
+    assert {*groups} == {second}
 
 
-def test_a_process_that_leads_no_group_signals_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_leads_no_group_signals_none(
+    process: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once it has ended, its number may be that of another's group."""
     groups: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, number: groups.append(group))
-    pool = WorkerProcess()
-    pool.call(os.getpid)
-    pool.kill()
+    process.call(os.getpid)
+    process.kill()
     assert groups == []
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import msgspec
 import psutil
 import pytest
 from support.dask_cluster import wait_for
-from support.kernels import SPIN_BODY, KernelWriter
+from support.kernels import SPIN_BODY, KernelWriter, saved
 from support.optional import present
 
 from matbench import signals
@@ -41,14 +41,6 @@ SIGNATURE = """
 extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
 """
 NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerProcess]:
-    """Its process is replaced whenever a test has ended it."""
-    made = WorkerProcess()
-    yield made
-    made.kill()
 
 
 # -- the process ---------------------------------------------------------------------------------
@@ -316,8 +308,9 @@ def test_a_worker_that_cannot_start(device: DeviceInfo, monkeypatch: pytest.Monk
 
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(tmp_path: Path) -> None:
     """Or the thread that works for it waits for it, and the end for the thread."""
-    script = tmp_path / "script.py"
-    script.write_text("""
+    script = saved(
+        tmp_path / "script.py",
+        """
 import concurrent.futures, os, signal, threading, time
 from matbench import signals
 
@@ -339,7 +332,8 @@ try:
 except KeyboardInterrupt:
     threads.shutdown()
     print("ended")
-""")
+""",
+    )
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
     )

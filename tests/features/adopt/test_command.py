@@ -622,7 +622,7 @@ def test_95_of_100_generated_signatures_are_adopted(tmp_path: Path, matbench: Ma
     found = []
     for seed in range(200):
         path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed).source)
+        path.write_text(generated(seed))
         code = matbench("adopt", path, code=None).exit_code
         found.append(code == 0)
         assert path.with_suffix(".toml").exists() == found[-1]

@@ -1,0 +1,141 @@
+"""Operands of int32: right modulo 2³², on a CPU, a GPU and in functions; mistakes are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.eight_bits import measured
+from support.kernels import saved
+from support.optional import present
+
+import matbench as api
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.errors import UsageError
+from matbench.kernelfile import catalogue
+from matbench.model import Inputs, NumericContract, Problem
+from matbench.workloads.matmul import trials
+
+SOURCE = """
+// /// matbench
+// args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]
+// batch = 1
+// [launch]
+// block = [16, 16]
+// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
+// ///
+__global__ void product(const int *A, const int *B, int *C, int M, int N, int K, int alpha,
+                        int beta)
+{
+    int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= M || column >= N) return;
+    int sum = 0;
+    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + column];
+    C[row * N + column] = alpha * sum + (beta ? beta * C[row * N + column] : 0);
+}
+"""
+#: What takes the place of what.
+RIGHT = {
+    "as it is": (),
+    "unsigned": ("int *", "unsigned *"),
+    "sums of 64 bits": ("int sum", "long long sum"),
+    "factors of 64 bits": ("A[row * K + k] *", "(long long)A[row * K + k] *"),
+}
+WRONG = {
+    "sums in float": ("int sum", "float sum"),
+    "sums in double that saturate": ("int sum", "double sum"),
+    "products in float": ("A[row * K + k] *", "(float)A[row * K + k] *"),
+    "factors of 16 bits": ("A[row * K + k] *", "(short)A[row * K + k] *"),
+    "factors of 24 bits": ("A[row * K + k] *", "(A[row * K + k] << 8 >> 8) *"),
+    "factors of 31 bits": ("A[row * K + k] *", "(A[row * K + k] & 0x7fffffff) *"),
+    "the last term left out": ("k < K", "k < K - 1"),
+    "results that saturate at 30 bits": ("alpha * sum", "alpha * min(sum, 1 << 30)"),
+    "no alpha": ("alpha * sum", "sum"),
+    "no beta": ("beta * C", "C"),
+}
+PROBLEMS = [
+    Problem(1, 1, 1),
+    Problem(65, 31, 129, inputs="signed", alpha=-3.0, beta=2.0),
+    Problem(40, 70, 300, inputs="normal"),
+]
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_kernel_is_accepted(name: str, anywhere: Session, tmp_path: Path) -> None:
+    for problem in PROBLEMS:
+        outcome = measured(anywhere, SOURCE.replace(*RIGHT[name] or ("", "")), problem, tmp_path)
+        assert (outcome.status, outcome.reason) == ("measured", None)
+        assert present(outcome.accuracy).max_rel_err in (0, None)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_mistake_is_refused(name: str, anywhere: Session, tmp_path: Path) -> None:
+    outcome = measured(anywhere, SOURCE.replace(*WRONG[name]), PROBLEMS[1], tmp_path)
+    assert outcome.status == "wrong"
+    assert "of 2,015 elements wrong" in present(outcome.reason)
+    assert "the bound" not in present(outcome.reason)
+
+
+@pytest.mark.parametrize("type_", ["int", "unsigned int", "uint4"])
+def test_four_bytes_may_be_packed_in_a_word(type_: str, session: Session, tmp_path: Path) -> None:
+    """They are what `storage` says, whatever the pointer is."""
+    source = SOURCE.replace("const int *A, const int *B", f"const {type_} *A, const {type_} *B")
+    source = source.replace("// batch", '// storage = "int8"\n// batch')
+    for name in "AB":
+        source = source.replace(f"{name}[", f"((const signed char *){name})[")
+    outcome = measured(session, source, PROBLEMS[1], tmp_path)
+    assert (outcome.status, outcome.reason) == ("measured", None)
+    assert outcome.case.claims.precision == "int8"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("int *C", "float *C", "C points to `float`: C of matmul must be int or unsigned"),
+        ("int *B", "float *B", "A is int32 and B is float32; operands must have the same type"),
+        ("// batch", '// precision = "float32"\n// batch', "A is int: set precision = 'int32'"),
+        ("// batch", '// accumulator = "float22"\n// batch', "not in float22"),
+        ("// batch", '// scales = "rows"\n// batch', "scale_a is missing"),
+        ("// batch", '// storage = "int32"\n// batch', None),
+        ("// batch", '// accumulator = "int32"\n// batch', None),
+    ],
+)
+def test_types_that_do_not_fit(old: str, new: str, says: str | None, tmp_path: Path) -> None:
+    file = saved(tmp_path / "ints.cu", SOURCE.replace(old, new))
+    if says is None:
+        assert catalogue.load(file).precision == "int32"
+        return
+    with pytest.raises(UsageError, match=re.escape(says)):
+        catalogue.load(file)
+
+
+def test_a_function_gets_arrays_of_int32(tmp_path: Path) -> None:
+    text = """
+    # /// matbench
+    # precision = "int32"
+    # ///
+    def f(A, B, C):
+        assert A.dtype == B.dtype == C.dtype == "int32"
+        C[...] = A @ B
+    """
+    right = saved(tmp_path / "f.py", "import numpy\n" + text.replace("\n    ", "\n"))
+    with api.Judge("64,65x31x129", backend="opencl", max_time=0.02) as judge:
+        verdict = judge.run(f"{right}::f")
+        assert (verdict.status, verdict.reason) == ("measured", None)
+        wrong = saved(tmp_path / "g.py", right.read_text().replace("A @ B", "A[:, :-1] @ B[:-1]"))
+        assert judge.run(f"{wrong}::f").status == "wrong"
+
+
+@pytest.mark.parametrize("inputs", ["uniform", "signed", "normal"])
+def test_products_of_the_inputs_leave_the_range_of_int32(inputs: Inputs) -> None:
+    """What is expected is modulo 2³², without a rounding error; some numbers use all 32 bits."""
+    contract = NumericContract("int32", "int32", sums_in="int32", result="int32")
+    made = trials.trials(Problem(9, 8, 700, inputs=inputs), contract, Cache())
+    A, B = (matrix.astype(np.int64) for matrix in made.reference.inputs)
+    assert abs(A @ B).max() > 2**32
+    assert np.array_equal(made.reference.expected, (A @ B).astype(np.int32))
+    largest = [np.abs(matrix).max() for make in made.others for matrix in make().inputs]
+    assert max(largest) > 2**30

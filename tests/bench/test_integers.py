@@ -38,8 +38,8 @@ __global__ void product(const int *A, const int *B, int *C, int M, int N, int K,
 }
 """
 #: What takes the place of what.
-RIGHT = {
-    "as it is": (),
+RIGHT: dict[str, tuple[str, str]] = {
+    "as it is": ("", ""),
     "unsigned": ("int *", "unsigned *"),
     "sums of 64 bits": ("int sum", "long long sum"),
     "factors of 64 bits": ("A[row * K + k] *", "(long long)A[row * K + k] *"),
@@ -66,7 +66,7 @@ PROBLEMS = [
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_kernel_is_accepted(name: str, anywhere: Session, tmp_path: Path) -> None:
     for problem in PROBLEMS:
-        outcome = measured(anywhere, SOURCE.replace(*RIGHT[name] or ("", "")), problem, tmp_path)
+        outcome = measured(anywhere, SOURCE.replace(*RIGHT[name]), problem, tmp_path)
         assert (outcome.status, outcome.reason) == ("measured", None)
         assert present(outcome.accuracy).max_rel_err in (0, None)
 

@@ -19,7 +19,7 @@ from matbench.bench import kernel_arguments
 from matbench.bench.kernel_arguments import Float64 as Array
 from matbench.bench.kernel_arguments import Matrix, Memory
 from matbench.bench.session import Session
-from matbench.model import WORD_BYTES, Case
+from matbench.model import INTEGERS, WORD_BYTES, Case
 from matbench.workloads.rounding import decoded, encoded
 
 #: The minimum size of the guards on both sides of a matrix, which are as large as the matrix.
@@ -71,7 +71,7 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     rng = np.random.default_rng(12345)
     given: dict[str, Array] = {}
     held: dict[str, _Guarded] = {}
-    unit = 1 if kernel.contract.storage == "int8" else 8
+    unit = 1 if kernel.contract.storage in INTEGERS else 8
     with Memory(backend) as memory:
         for name in "ABC":
             matrix = kernel_arguments.matrix(kernel, problem, name)

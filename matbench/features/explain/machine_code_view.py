@@ -18,8 +18,6 @@ _SMALL = 0.02
 _WAITS = 0.7
 #: From this ratio to the least, accesses are called scattered.
 _SCATTERED = 1.2
-#: Smaller shares of waits are shown as none.
-_ROUNDED = 0.005
 _MOST_REASONS = 3
 _MOST_CLASSES = 5
 #: What ncu counts as one: both use the same path.
@@ -53,7 +51,7 @@ def _instructions(code: MachineCode) -> Iterator[Fact]:
         figure = f"{size:,.0f} × {loop.passes:,.0f}"
         yield Fact("hot loop", figure, f"instructions × passes, {where}")
         most = list(loop.instructions.items())[:_MOST_CLASSES]
-        yield Fact("of one pass", "", ", ".join(f"{n:,.0f} {name}" for name, n in most if n >= 0.5))
+        yield Fact("of one pass", "", ", ".join(f"{n:,.0f} {name}" for name, n in most if round(n)))
 
 
 def _accesses(code: MachineCode) -> Iterator[Fact]:
@@ -65,9 +63,9 @@ def _accesses(code: MachineCode) -> Iterator[Fact]:
     ):  # fmt: skip
         if cycles:
             ratio = cycles / least
-            yield Fact(f"{name} cycles", f"{ratio:.2f} ×", good if ratio <= 1.005 else bad)
-    moved = (code.global_load_bytes or 0.0) + (code.global_store_bytes or 0.0)
-    if moved and code.global_sectors:
+            yield Fact(f"{name} cycles", f"{ratio:.2f} ×", good if round(ratio, 2) == 1 else bad)
+    if code.global_sectors:
+        moved = (code.global_load_bytes or 0.0) + (code.global_store_bytes or 0.0)
         share = moved / (32 * code.global_sectors)
         remark = f"of requested bytes per byte of the {count(code.global_sectors)} sectors"
         yield Fact("global bytes used", f"{share:.2f} ×", remark)
@@ -80,12 +78,13 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
             measured = counted.get(MEMORY if name in _PATH else name)
             ncu = [f"{measured:.0%} counted by ncu"] if measured is not None else []
             yield Fact(name, f"{share:.0%}", "; ".join(binds + ncu))
-    if (idle := _idle(code)) >= _ROUNDED:
+    if idle := _idle(code):
         blocks = f"of a multiprocessor with {count(code.resident_blocks)} resident blocks"
         yield Fact("waits", f"{idle:.0%}", f"{blocks}, for loads, registers and barriers")
-    if code.operations_per_cycle is not None and code.peak_share is not None:
+    if code.operations_per_cycle is not None:
         per_cycle = f"{code.operations_per_cycle:.1f}"
-        remark = f"operations per cycle of a multiprocessor, {code.peak_share:.0%} of its float32"
+        peak = percent(code.peak_share)
+        remark = f"operations per cycle of a multiprocessor, {peak} of its float32"
         yield Fact("ceiling", per_cycle, remark)
     if code.least_ns is not None:
         ceiling = code.ceiling_operations_per_s
@@ -95,8 +94,8 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
 
 
 def _idle(code: MachineCode) -> float:
-    """The share of the time at the ceiling for which the busiest resource waits."""
-    return 1 - max(busy(code).values(), default=1.0)
+    """The share of the time at the ceiling for which the busiest resource waits, as it is shown."""
+    return round(1 - max(busy(code).values(), default=1.0), 2)
 
 
 def words(explanation: Explanation) -> Iterator[str]:
@@ -109,7 +108,7 @@ def words(explanation: Explanation) -> Iterator[str]:
             f"It spills {count(code.spilled_bytes)} bytes of registers to memory: fewer elements "
             "per thread, or fewer threads per block, would avoid that."
         )
-    if not code.cycles or (code.operations_per_cycle is None and code.least_cycles is None):
+    if not code.cycles or (code.operations_per_cycle is None and code.least_ns is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
     if code.ceiling_operations_per_s is not None:
@@ -121,7 +120,7 @@ def words(explanation: Explanation) -> Iterator[str]:
         ceiling = f"one launch per {duration(code.least_ns)}"
     (resource, most), *rest = busy(code).items()
     beside = [f"{name} {share:.0%}" for name, share in rest[:3] if share >= 0.5]
-    if (idle := _idle(code)) >= _ROUNDED:
+    if idle := _idle(code):
         beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")
     bound = f"{resource} ({', '.join(beside)})" if beside else resource
     yield f"Its machine code allows at most {ceiling}, bound by {bound}."
@@ -134,7 +133,7 @@ def words(explanation: Explanation) -> Iterator[str]:
 
 def _next(code: MachineCode, resource: str, reached: float | None) -> str:
     hint = resource
-    if (reached is not None and reached < _WAITS) or _idle(code) > 1 - _WAITS:
+    if (reached is not None and reached < _WAITS) or 1 - _idle(code) < _WAITS:
         hint = "waits"
     elif resource == SHARED and code.shared_cycles > _SCATTERED * code.shared_least_cycles:
         hint = "bank conflicts"

@@ -27,6 +27,4 @@ def charts(found: Iterable[tuple[Grade, object]]) -> Iterator[Chart]:
         spec = definitions.curve(looks, y, least=definitions.LEAST_ERRORS, legend=True)
         spec["encoding"]["x"]["title"] = "K"
         title = "Largest error over K, relative to u·(|A|·|B|)"
-        yield Chart(
-            title, "", {**spec, "data": {"values": rows}, "height": max(300, 16 * len(looks))}
-        )
+        yield Chart(title, "", {**spec, "data": {"values": rows}})

@@ -109,7 +109,8 @@ def test_formulas_fit_a_second_value_even_at_one_size(tmp_path: Path, matbench: 
 
 def test_a_formula_that_fits_once_is_a_number(tmp_path: Path, matbench: Matbench) -> None:
     text = plain(f"tile_size == 16 && {WHOLE}", rows="tile_size", columns="tile_size")
-    _, _, table = adopted(tmp_path / "one.cu", text, matbench)
+    warnings, _, table = adopted(tmp_path / "one.cu", text, matbench)
+    assert not warnings
     assert table["sweep"] == {"tile_size": [16]}
     assert table["launch"]["block"] == [16, 16]
     assert table["launch"]["grid"] == ["ceil_div(N, 16)", "ceil_div(M, 16)"]

@@ -88,6 +88,8 @@ def test_offsets_of_each_matrix_are_probed(device: DeviceInfo, write_kernel: Ker
         "more than 2³¹ elements in B": ("4x262148x8200", 1),
     }
     assert list(large(path, device, 256)) == [f"more than 2³¹ elements in {name}" for name in "CAB"]
+    assert "more than 2³¹ bytes in C" in large(path, device, 128, gb=33), "a tenth is left free"
+    assert len(large(path, device, 128, gb=0)) == 3, "its memory is not known"
     assert large(path, device, 128, gb=24)["more than 2³² bytes in A"] == ("131076x4x8200", 1)
     assert large(path, device, 24) == {
         "more than 2³¹ bytes in A": ("65540x4x8200", 1),
@@ -112,6 +114,9 @@ def test_large_probes_have_allowed_sizes(device: DeviceInfo, write_kernel: Kerne
     assert found["more than 2³¹ elements in A"] == ("262272x128x8320", 1)
     cube = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M == N", "N == K"]')
     assert large(cube, device, 512) == {}, "a cube takes too long"
+    for depth, is_soon_done in ((255, True), (256, False)):
+        deep = write_kernel(launch=f'block = [1]\ngrid = [1]\nwhere = ["K == {depth}"]')
+        assert ("more than 2³¹ elements in C" in large(deep, device, 512)) == is_soon_done
 
 
 def test_nothing_probed(matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.cli import Matbench
 from support.eight_bits import measured
 from support.kernels import saved
 from support.optional import present
@@ -139,3 +140,14 @@ def test_products_of_the_inputs_leave_the_range_of_int32(inputs: Inputs) -> None
     assert np.array_equal(made.reference.expected, (A @ B).astype(np.int32))
     largest = [np.abs(matrix).max() for make in made.others for matrix in make().inputs]
     assert max(largest) > 2**30
+
+
+def test_there_is_no_rounding_to_grade_and_no_float_to_try(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    file = saved(tmp_path / "ints.cu", SOURCE)
+    assert "without rounding errors to grade" in matbench("grade", file, code=2).stderr
+    checked = matbench("check", file, "--backend", "opencl").stdout
+    assert 'precision = "int32": needed: it reads int32 from memory' in checked
+    explained = matbench("explain", file, "--sizes", "64", "--backend", "opencl").stdout
+    assert "with integers, for which no limit is measured" in explained

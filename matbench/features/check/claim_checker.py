@@ -18,7 +18,7 @@ from matbench import workloads
 from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
 from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
-from matbench.model import EIGHT_BITS, Case, Kernel, Problem
+from matbench.model import EIGHT_BITS, INTEGERS, Case, Kernel, Problem
 from matbench.records.outcome import Claims, Outcome
 from matbench.worker.worker import Worker
 from matbench.workloads import oracle
@@ -74,7 +74,7 @@ class ClaimChecker:
 
     def _precision(self) -> _Finding:
         contract = self._kernel.contract
-        if contract.storage in ("float16", "bfloat16", *EIGHT_BITS):
+        if contract.storage in ("float16", "bfloat16", *EIGHT_BITS, *INTEGERS):
             return True, f"needed: it reads {contract.storage} from memory"
         claims = {"precision": "float32", "exponents": contract.exponents}
         return self._needed("as float32", **claims)

@@ -15,7 +15,7 @@ from matbench.analysis.ranking import held_mhz
 from matbench.errors import UsageError
 from matbench.features.explain import record
 from matbench.kernelfile import expressions
-from matbench.model import WORD_BYTES, Case, DeviceInfo, Kernel, Problem
+from matbench.model import INTEGERS, WORD_BYTES, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import CaseRecord, Outcome
 
 #: Tensor-core instructions in a source, in PTX or CUDA C++.
@@ -36,7 +36,7 @@ def explanation(
 
     Without `[model]`, the traffic is that of the machine code.
     """
-    whole_numbers = workloads.workload_of(case.problem).element == "int32"
+    whole_numbers = case.kernel.contract.storage in INTEGERS
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
     if moved.loads is None and code is not None:

@@ -19,7 +19,7 @@ from matbench.bench.kernel_arguments import Float64, Memory
 from matbench.errors import CaseError, UsageError
 from matbench.features.grade import accuracy
 from matbench.kernelfile import sizes, sweep
-from matbench.model import SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
+from matbench.model import INTEGERS, SCALE_OF, WORKSPACE, Case, DeviceInfo, Kernel, Problem
 from matbench.show.reasons import skip_reason
 from matbench.workloads import rounding
 from matbench.workloads.doubled import product
@@ -36,7 +36,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
             f"{kernel.name} computes the {workloads.get(kernel.workload).title.split(' ·')[0]}; "
             "only matrix products can be graded"
         )
-    if kernel.contract.storage == "int8":
+    if kernel.contract.storage in INTEGERS:
         raise UsageError(
             f"{kernel.name} multiplies whole numbers, without rounding errors to grade; "
             f"`matbench check {kernel.name}` requires exact sums"

@@ -1,6 +1,5 @@
-// The loop over the elements of matrices, the type of C's elements, and what blocks report.
+// The type of C's elements, the loop over the elements of matrices, and what blocks report.
 
-// The type of C's elements: float32, float64 or int32.
 #if DOUBLE_C
 typedef double real;
 #elif INT_C

@@ -11,11 +11,6 @@ static __device__ float sign_of(size_t bits)
     return bits & 1 ? -1.0f : 1.0f;
 }
 
-static __device__ float power_of(size_t bits, int most)
-{
-    return signed_power(between(bits >> 1, 0, most), 0);
-}
-
 #define SUMS 4
 
 // Each block's sums of four numbers per thread.

@@ -9,7 +9,7 @@ extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, 
     const size_t shift = vary ? drawn(key, 5) % N : 0;
     for (STRIDED(i, N)) {
         const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
-        const float power = vary ? power_of(bits, most) : 1.0f;
+        const float power = vary ? signed_power(between(bits >> 1, 0, most), 0) : 1.0f;
         a[i] = word_of(sign_of(bits) * power * value_of(A[at]));
         b[i] = word_of(1.0f / power * value_of(B[at]));
     }

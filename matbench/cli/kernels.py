@@ -62,9 +62,10 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     names = [name for name in (name, other) if name]
     loaded = files.loaded(names)
     known, named = loaded.known, loaded.named(names)
-    if not other:
+    is_list = name is None or os.path.isdir(name)  # noqa: PTH112 - also of paths that are too long
+    if is_list or other == "":
         check_previous(named or known.kernels.values(), known.kernels)
-    if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
+    if is_list:
         show_report(view.report(named or _every(known)), fmt)
         return
     if other is not None:

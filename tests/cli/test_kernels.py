@@ -51,8 +51,8 @@ def test_kernels_follow_what_they_change(matbench: Matbench, write_kernel: Kerne
     rows = json.loads(matbench("kernels", "--format", "json", folder).stdout)
     assert [row["kernel"] for row in rows] == ["mine", "other"]
     wrong = write_kernel("mine", front='previous = "tild"')
-    for named in (folder, wrong):
-        done = matbench("kernels", named, code=2)
+    for words in ((folder,), (wrong, "--diff")):
+        done = matbench("kernels", *words, code=2)
         assert "no kernel 'tild' (previous); did you mean 'tiled'?" in done.stderr
 
 

@@ -119,20 +119,6 @@ def test_spread_and_half_width_are_shares_of_the_median() -> None:
     assert (spread([3.0, 5.0]), relative_half_width([3.0, 5.0])) == (0.125, 0.25)
 
 
-positive = st.floats(1e-3, 1e12)
-
-
-@exact
-@given(st.lists(positive, min_size=2, max_size=60), st.integers(-20, 20))
-def test_the_unit_does_not_matter(samples: list[float], power: int) -> None:
-    scale = 2.0**power
-    scaled = [x * scale for x in samples]
-    low, high = median_interval(samples)
-    assert median_interval(scaled) == (low * scale, high * scale)
-    assert relative_half_width(scaled) == relative_half_width(samples)
-    assert spread(scaled) == spread(samples)
-
-
 # When to stop
 
 

@@ -199,12 +199,6 @@ def test_any_error_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         catalogue.load(path)
 
 
-def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
-    mine = load(tmp_path / "mine.cu", kernel_text())
-    (tmp_path / "link.cu").symlink_to("mine.cu")
-    assert catalogue.load(tmp_path / "link.cu").sha256 == mine.sha256
-
-
 # -- many at once ----------------------------------------------------------------------------
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="Output format of the list.",
 )
 def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: str) -> None:
-    """List the kernels, or show one: its front matter in words, and its source.
+    """List the kernels, or show one: its front matter, and its source.
 
     The list is in the order in which kernels are best read: those of the tutorials, then the rungs
     of the ladder by number, then the gallery, each after the one it changes (`previous`).

@@ -70,7 +70,11 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
         return
     if other is not None:
         before = named[-1] if other else known.kernels.get(named[0].previous or "")
-        text, language = _diff(named[0], before), "diff"
+        if before is None:
+            raise UsageError(f"{named[0].name}: changes no other kernel (`previous`)")
+        old, new = (one.source.splitlines(keepends=True) for one in (before, named[0]))
+        text = "".join(difflib.unified_diff(old, new, before.path, named[0].path))
+        language = "diff"
     else:
         show_rich(view.details(named[0]), "")
         text, language = view.source(named[0]), "cuda"
@@ -90,11 +94,3 @@ def _every(catalogue: Catalogue) -> list[Kernel]:
         for kernel in catalogue.group(group, workload)
     }
     return [*listed.values()]
-
-
-def _diff(kernel: Kernel, other: Kernel | None) -> str:
-    """What changes from the other kernel."""
-    if other is None:
-        raise UsageError(f"{kernel.name}: changes no other kernel (`previous`)")
-    old, new = (one.source.splitlines(keepends=True) for one in (other, kernel))
-    return "".join(difflib.unified_diff(old, new, other.path, kernel.path))

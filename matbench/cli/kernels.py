@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="Output format of the list.",
 )
 def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: str) -> None:
-    """List the kernels, or show one: its front matter in words, and its source.
+    """List the kernels, or show one: its front matter, and its source.
 
     The list is in the order in which kernels are best read: those of the tutorials, then the rungs
     of the ladder by number, then the gallery, each after the one it changes (`previous`).
@@ -62,14 +62,19 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     names = [name for name in (name, other) if name]
     loaded = files.loaded(names)
     known, named = loaded.known, loaded.named(names)
-    if not other:
+    is_list = name is None or os.path.isdir(name)  # noqa: PTH112 - also of paths that are too long
+    if is_list or other == "":
         check_previous(named or known.kernels.values(), known.kernels)
-    if name is None or os.path.isdir(name):  # noqa: PTH112 - also of paths that are too long
+    if is_list:
         show_report(view.report(named or _every(known)), fmt)
         return
     if other is not None:
         before = named[-1] if other else known.kernels.get(named[0].previous or "")
-        text, language = _diff(named[0], before), "diff"
+        if before is None:
+            raise UsageError(f"{named[0].name}: changes no other kernel (`previous`)")
+        old, new = (one.source.splitlines(keepends=True) for one in (before, named[0]))
+        text = "".join(difflib.unified_diff(old, new, before.path, named[0].path))
+        language = "diff"
     else:
         show_rich(view.details(named[0]), "")
         text, language = view.source(named[0]), "cuda"
@@ -89,11 +94,3 @@ def _every(catalogue: Catalogue) -> list[Kernel]:
         for kernel in catalogue.group(group, workload)
     }
     return [*listed.values()]
-
-
-def _diff(kernel: Kernel, other: Kernel | None) -> str:
-    """What changes from the other kernel."""
-    if other is None:
-        raise UsageError(f"{kernel.name}: changes no other kernel (`previous`)")
-    old, new = (one.source.splitlines(keepends=True) for one in (other, kernel))
-    return "".join(difflib.unified_diff(old, new, other.path, kernel.path))

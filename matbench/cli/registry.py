@@ -93,7 +93,7 @@ PARTS = (
               "features.grade.chart")),
     Part("cli.report", "report", "Show one or more record files: as a table, a picture or a page."),
     Part("cli.kernels", "kernels",
-         "List the kernels, or show one: its front matter in words, and its source."),
+         "List the kernels, or show one: its front matter, and its source."),
     Part("features.doctor.command", "doctor",
          "Check what measuring needs on this machine, and how to fix it; show its devices."),
     Part("features.cluster.option", options=("run", "cluster", "ClusterOptions")),

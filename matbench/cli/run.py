@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import click
 
@@ -211,14 +211,6 @@ def run(
     exit_with(sweep.outcomes, allow_skips=allow_skips)
 
 
-class _Repetition(NamedTuple):
-    """The outcomes that a resumed file has, and the cases that remain."""
-
-    number: int
-    recorded: list[Outcome]
-    to_measure: PlacedCases
-
-
 class RemoteDevices(Devices, Protocol):
     """Devices of other machines, and the pool that measures there."""
 
@@ -279,32 +271,29 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            repetitions = self._repetitions(writers)
-            pool.build_ahead([(infos[0], case) for infos, case in repetitions[0].to_measure])
-            known = sum(len(repetition.recorded) for repetition in repetitions)
-            display = stack.enter_context(progress(len(self.cases) * self.repeat, known))
-            for repetition in repetitions:
-                if repetition.number > 1:
+            known = self._known(writers)
+            repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
+            pool.build_ahead([(infos[0], case) for infos, case in repetitions[0][1]])
+            done = sum(len(recorded) for recorded, _ in repetitions)
+            display = stack.enter_context(progress(len(self.cases) * self.repeat, done))
+            for number, (recorded, left) in enumerate(repetitions, 1):
+                if number > 1:
                     pool.renew()
-                self.outcomes += repetition.recorded
-                self._measure(repetition, pool, writers, display)
+                self.outcomes += recorded
+                self._measure(number, left, pool, writers, display)
 
-    def _repetitions(self, writers: list[RecordWriter]) -> list[_Repetition]:
-        """The cases of each repetition, without those that a resumed file contains."""
-        known = self._known(writers)
-        repetitions = [_Repetition(n, [], []) for n in range(1, self.repeat + 1)]
-        for repetition in repetitions:
-            for infos, case in self.cases:
-                outcome = self._recorded(known, infos, case, repetition.number)
-                if outcome is None:
-                    repetition.to_measure.append((infos, case))
-                else:
-                    repetition.recorded.append(outcome)
-        return repetitions
+    def _divided(
+        self, known: dict[CaseKey, Outcome], repetition: int
+    ) -> tuple[list[Outcome], PlacedCases]:
+        """The outcomes of a repetition that a resumed file has, and the cases that remain."""
+        found = [(self._recorded(known, *placed, repetition), placed) for placed in self.cases]
+        recorded = [outcome for outcome, _ in found if outcome is not None]
+        return recorded, [placed for outcome, placed in found if outcome is None]
 
     def _measure(
         self,
-        repetition: _Repetition,
+        repetition: int,
+        cases: PlacedCases,
         pool: CaseRunner,
         writers: list[RecordWriter],
         display: Display,
@@ -325,8 +314,8 @@ class Sweep:
 
         begun: dict[CaseKey, Outcome] = {}  # those with rounds left
         try:
-            for visit in pool.measured(self._groups(repetition.to_measure), begin):
-                outcome = msgspec.structs.replace(visit.outcome, repetition=repetition.number)
+            for visit in pool.measured(self._groups(cases), begin):
+                outcome = msgspec.structs.replace(visit.outcome, repetition=repetition)
                 key = outcome_key(outcome)
                 begun[key] = outcome
                 if visit.share == 1.0:

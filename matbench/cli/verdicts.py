@@ -13,7 +13,7 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.comparison import Verdict as Relation
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Status
-from matbench.records.reading import Contents, Finding
+from matbench.records.reading import Contents
 
 #: The first of these that a case of a problem has is that of the problem, as one set of constants
 #: may not fit; the worst problem counts.
@@ -89,15 +89,9 @@ class Comparisons(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(record.ratio for record in self.records)
 
 
-class Records:
+class Records(Contents):
     """The records of a file: `outcomes`, the `environments` of the runs that wrote them, and
-    `findings` of other commands; `notes` name lines that are no records."""
-
-    def __init__(self, contents: Contents) -> None:
-        self.environments: list[Environment] = contents.environments
-        self.outcomes: list[Outcome] = contents.outcomes
-        self.findings: list[Finding] = [finding for finding, _ in contents.findings]
-        self.notes: list[str] = contents.notes
+    `findings` of other commands with their outcomes; `notes` name lines that are no records."""
 
     def rows(self) -> list[dict[str, Any]]:
         """A flat dict for each outcome, with the columns of `--format csv`; None: not known."""
@@ -106,7 +100,7 @@ class Records:
 
 def read(path: str | Path) -> Records:
     """The records of a file; `UsageError` if matbench did not write it."""
-    return Records(Contents(Path(path)))
+    return Records(Path(path))
 
 
 def _rows(outcomes: Iterable[Outcome], about: Iterable[Environment]) -> list[dict[str, Any]]:

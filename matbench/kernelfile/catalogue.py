@@ -207,14 +207,14 @@ class Catalogue:
     def baselines(
         self, asked: Iterable[str], computed: Collection[str] = (workloads.DEFAULT,)
     ) -> list[Kernel]:
-        """The kernels of `--baseline`: names or patterns (`cublas*`), separated by commas.
+        """The kernels of `--baseline`: names or patterns (`cublas*`).
 
         Baselines of workloads other than those `computed` are refused.
         """
         every = {kernel.name: kernel for kernel in self.group("baseline", None)}
         known = {name: kernel for name, kernel in every.items() if kernel.workload in computed}
         chosen: dict[str, Kernel] = {}
-        for pattern in (piece.strip() for text in asked for piece in text.split(",")):
+        for pattern in asked:
             names = fnmatch.filter(known, pattern)
             if not names:
                 there = ", ".join(known) or f"none for {', '.join(computed)}"

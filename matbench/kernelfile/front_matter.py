@@ -67,12 +67,8 @@ _RESERVED = {
     *("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"),
     *DEVICE_LIMITS, *expressions.FUNCTIONS,
 }  # fmt: skip
-#: The C++ types of a buffer's elements.
-WRITTEN: dict[Storage, str] = {
-    "float32": "float", "int32": "int or unsigned", "float16": "__half",
-    "bfloat16": "__nv_bfloat16", "float64": "double", "e4m3": "__nv_fp8_e4m3",
-    "e5m2": "__nv_fp8_e5m2", "int8": "signed char",
-}  # fmt: skip
+#: The usual C++ type of each storage.
+_WRITTEN = {storage: kind for kind, storage in reversed(STORAGE.items())}
 
 
 def parse(
@@ -261,7 +257,7 @@ class Reader:
             if kind not in (None, *allowed):
                 self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
             kind = kind or (usual if usual in allowed else allowed[0])
-            types[buffer] = WRITTEN[kind].split(" or ")[0]
+            types[buffer] = _WRITTEN[kind]
         return types
 
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
@@ -491,7 +487,7 @@ class Reader:
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
         wrong = ""
         if storage not in allowed:
-            known = listed(WRITTEN[kind] for kind in allowed)
+            known = listed(_WRITTEN[kind] for kind in allowed)
             points = f"{parameter.name} points to `{parameter.type}`"
             wrong = f"{points}: {buffer} of {kernel.workload} must be {known}"
         elif buffer != "C" and storage != kernel.contract.storage:

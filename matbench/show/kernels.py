@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from matbench.model import Kernel
+from matbench.model import FrontMatter, Kernel, LaunchRules
 from matbench.show.table import Column, Group, Report, Row, grouped, numeric, section, under
 
 if TYPE_CHECKING:  # rich takes longer to import than a list takes to print
@@ -44,7 +44,7 @@ def report(kernels: Sequence[Kernel]) -> Report:
     rows = [
         ListedKernel(
             kernel.name, kernel.workload, kernel.group, kernel.rung, kernel.previous,
-            kernel.summary, ", ".join(kernel.requires) or None, _values(kernel.sweep) or None,
+            kernel.summary, ", ".join(kernel.requires) or None, _in_words(kernel.sweep) or None,
         )
         for kernel in kernels
     ]  # fmt: skip
@@ -56,56 +56,30 @@ def report(kernels: Sequence[Kernel]) -> Report:
 
 
 def details(kernel: Kernel) -> RenderableType:
+    """Its file, how it is called, and the keys of front matter without their default."""
     from rich.table import Table
     from rich.text import Text
 
-    rules, placing = kernel.launch, kernel.placing
-    launched = kernel.kind.is_launched
-    computes = []
-    for name, usual in {"alpha": 1.0, "beta": 0.0, "batch": 1}.items():
-        declared = getattr(kernel, name)
-        if declared != usual:
-            values = declared if isinstance(declared, tuple) else (declared,)
-            computes.append(f"{name} = {', '.join(f'{number:g}' for number in values)}")
-        elif any(re.search(rf"\b{name}\b", text) for text in kernel.args):
-            computes.append(f"any {name}")
-    if kernel.reads:
-        computes.append("reads C even if beta = 0")
-    if computes:
-        computes.insert(0, "C := alpha·op(A)·op(B) + beta·C")
-    lies = [
-        f"{name} transposed" for name, T in zip("AB", placing.transpose, strict=True) if T == "T"
-    ]
-    if placing.padding:
-        lies.append(f"{placing.padding} elements between rows")
-    if lies or placing.layout != "row-major":
-        lies.insert(0, placing.layout)
-    lines = {
-        kernel.name: kernel.summary,
-        "group": kernel.group,
-        "file": kernel.path,
-        "previous": f"{kernel.previous} (--diff shows what changes)" if kernel.previous else "",
-        "default values": _values(kernel.sweep),
-        "tuning values": _values(kernel.tune),
-        "derived values": "; ".join(f"{name} = {text}" for name, text in kernel.let.items()),
-        "called as": f"{kernel.entry}({', '.join(kernel.args)})" if kernel.entry else "",
-        "block (threads)": " × ".join(map(str, rules.block)) if launched else "",
-        "grid (blocks)": " × ".join(map(str, rules.grid)) if launched else "",
-        "shared memory sized at launch (bytes)": str(rules.shared_bytes or ""),
-        "workspace (bytes)": "" if rules.workspace_bytes is None else str(rules.workspace_bytes),
-        "needs": "; ".join([*kernel.requires, *rules.where]),
-        "computes": "; ".join(computes),
-        "matrices": ", ".join(lies),
-        "input precision": kernel.precision,
-        "accumulates in": kernel.accumulator or "",
-        "deterministic": "" if kernel.deterministic else "no (declared)",
-        **{f"modelled {key.replace('_', ' ')}": value for key, value in kernel.model.items()},
-    }
+    called = f"{kernel.entry}({', '.join(kernel.args)})"
+    lines = {kernel.name: kernel.summary, "file": kernel.path, "called as": called}
+    usual = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
+    for given, default in ((kernel, usual), (kernel.launch, usual.launch)):
+        for key in default.__struct_fields__:
+            is_shown = key not in ("name", "summary", "entry", "args", "launch")
+            if is_shown and getattr(given, key) != getattr(default, key):
+                lines[key] = _in_words(getattr(given, key))
     table = Table.grid(padding=(0, 2))
     for label, value in lines.items():
-        if value:
-            table.add_row(Text(label, style="bold"), Text(value))
+        table.add_row(Text(label, style="bold"), Text(value))
     return table
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name} = {_in_words(inner)}" for name, inner in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(_in_words, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def source(kernel: Kernel) -> str:
@@ -117,7 +91,3 @@ def highlighted(text: str, language: str) -> RenderableType:
     from rich.syntax import Syntax
 
     return Syntax(text, language, theme="ansi_dark", background_color="default")
-
-
-def _values(space: Mapping[str, tuple[int, ...]]) -> str:
-    return "; ".join(f"{name} {', '.join(map(str, values))}" for name, values in space.items())

@@ -13,17 +13,14 @@ from matbench.model import Arithmetic, Precision, Storage
 from matbench.records.outcome import Claims
 
 
-def test_the_clock_allows_lanes_times_multiprocessors() -> None:
-    allowed = limits.of_clock(H200, 1980)
-    assert allowed == 132 * 128 * 2 * 1.98e9
-
-
 @pytest.mark.parametrize(
     ("precision", "lanes"),
-    [("float16", 2048), ("tf32", 1024), ("float64", 128), ("e4m3", 4096), ("e5m2", 4096),
-     ("int8", 4096)],
+    [("float32", 128), ("float16", 2048), ("tf32", 1024), ("float64", 128), ("e4m3", 4096),
+     ("e5m2", 4096), ("int8", 4096)],
 )  # fmt: skip
-def test_tensor_cores_have_a_rate_of_their_own(precision: Precision, lanes: int) -> None:
+def test_the_clock_allows_the_lanes_of_a_unit_times_multiprocessors(
+    precision: Precision, lanes: int
+) -> None:
     assert limits.of_clock(H200, 1000, precision) == 132 * lanes * 2 * 1e9
 
 
@@ -112,11 +109,3 @@ def test_five_per_cent_are_allowed(ns: float, beyond: bool) -> None:
     if said is not None:
         assert "0.1 µs to do it all" in said
     assert limits.impossible(float("nan"), floors) is not None
-
-
-# The table of architectures
-
-
-def test_a_device_is_found_by_its_capability() -> None:
-    hopper = limits.MULTIPROCESSORS[9, 0]
-    assert (hopper.warps, hopper.tensor_fma["float16"]) == (64, 2048)

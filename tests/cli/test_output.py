@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.cli import QUICK, Matbench, Refusal, records_in, summary
 from support.disk import full_after
-from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, kernel_text
 from support.pictures import needs_plots
 
 from matbench.cli.outputs import write_file
@@ -30,17 +30,6 @@ def test_an_output_is_replaced_if_that_is_asked_for(matbench: Matbench) -> None:
     run(matbench, *NINE, "--set", "TILE=8", "--output", OUTPUT)
     run(matbench, *NINE, "--set", "TILE=16", "--output", OUTPUT, "--force")
     assert summary(records_in(OUTPUT)) == [("tiled", 16, "9", "measured")]
-
-
-def test_resuming_measures_changed_kernels(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    arguments = ("--sizes", "9", "--resume", OUTPUT, write_kernel("mine"))
-    run(matbench, *arguments)
-    run(matbench, *arguments)
-    assert len(records_in(OUTPUT)) == 1
-    write_kernel("mine", front="deterministic = false")
-    run(matbench, *arguments)
-    first, second = records_in(OUTPUT)
-    assert first.case.sha256 != second.case.sha256
 
 
 def test_a_torn_line_is_fixed_and_said(matbench: Matbench) -> None:

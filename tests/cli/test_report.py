@@ -73,13 +73,6 @@ def test_a_kind_that_is_not_known_is_said(matbench: Matbench, tmp_path: Path) ->
     assert "not a record, ignored: a record of another kind: 'later'" in done.stderr
 
 
-def test_an_explanation_that_contradicts_itself_is_said(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "e.json"
-    text = RECORDED["explanation"].read_text()
-    file.write_text(text.replace('"shared_loads":null', '"shared_loads":1.0', 1))
-    assert "shared loads that nothing claims" in matbench("report", file).stderr
-
-
 @pytest.mark.parametrize(("file", "features"), [(CASES, []), (RECORDED["grade"], ["grade"])])
 def test_only_what_a_file_holds_is_imported(file: Path, features: list[str]) -> None:
     code = (

@@ -14,9 +14,7 @@ from support import record_files, tables
 from support.cli import QUICK
 from support.terminal import COMMAND, on_terminal
 
-from matbench.kernelfile import catalogue
 from matbench.model import Skip
-from matbench.workloads import WORKLOADS
 
 pytestmark = pytest.mark.usefixtures("scripted_device")
 
@@ -75,21 +73,6 @@ def test_other_commands_keep_to_the_width(command: tuple[str, ...]) -> None:
     session = on_terminal(*command, width=60)
     assert session.code == 0
     assert max(map(cell_len, session.lines)) <= 60
-
-
-def test_a_pipe_gets_a_line_for_each_kernel() -> None:
-    done = subprocess.run([*COMMAND, "kernels"], capture_output=True, text=True, check=True)
-    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line}
-    listed = [
-        kernel.name
-        for workload in WORKLOADS
-        for group in ("tutorial", "ladder", "gallery", "baseline")
-        for kernel in catalogue.Catalogue(catalogue.builtin()).group(group, workload)
-        if kernel.group == group
-    ]
-    assert [name for name in lines if name in listed] == listed
-    for word in ("TILE 8, 16, 32", "from T×T tiles in shared memory"):
-        assert word in lines["tiled"]
 
 
 def test_columns_of_the_environment_are_heeded(records: Path) -> None:

@@ -199,12 +199,6 @@ def test_any_error_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         catalogue.load(path)
 
 
-def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
-    mine = load(tmp_path / "mine.cu", kernel_text())
-    (tmp_path / "link.cu").symlink_to("mine.cu")
-    assert catalogue.load(tmp_path / "link.cu").sha256 == mine.sha256
-
-
 # -- many at once ----------------------------------------------------------------------------
 
 
@@ -271,10 +265,10 @@ def test_baselines_by_name_and_pattern() -> None:
 
     assert names() == []
     assert names("cublas") == ["cublas"]
-    assert names("numpy, cublas-tf32", "cublas") == ["numpy", "cublas-tf32", "cublas"]
-    assert names("cublas*") == names("cublas*,cublas") == [*CUBLAS, *CUBLASLT]
-    assert names("cublas,cublas-*") == CUBLAS
+    assert names("numpy", "cublas-tf32", "cublas") == ["numpy", "cublas-tf32", "cublas"]
+    assert names("cublas*") == names("cublas*", "cublas") == [*CUBLAS, *CUBLASLT]
+    assert names("cublas", "cublas-*") == CUBLAS
     assert names("cublaslt-*") == CUBLASLT
-    for unknown in ("cubla", "tiled", "", "cublas,"):
+    for unknown in ("cubla", "tiled", ""):
         with pytest.raises(UsageError, match=r"no such baseline; available: cublas, .*, numpy$"):
             names(unknown)

@@ -16,7 +16,7 @@ from support.nvcc import find_nvcc
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, compiled, sweep
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import Kernel, Problem
 from matbench.show.reasons import skip_reason
 
@@ -109,14 +109,6 @@ def test_a_large_struct_in_a_cubin_is_named(tmp_path: Path) -> None:
     path.with_suffix(".toml").write_text(f'args = ["A", "N", "C"]\n{files.LAUNCH}')
     with pytest.raises(UsageError, match="parameter 2 has 6000 bytes"):
         catalogue.load(path)
-
-
-def test_another_table_is_another_kernel(tmp_path: Path) -> None:
-    table = f'entry = "every"\nargs = {ARGS}\n{files.LAUNCH}'
-    hashes = {
-        catalogue.load(ptx(tmp_path, text)).sha256 for text in (table, f"padding = 1\n{table}")
-    }
-    assert len(hashes) == 2
 
 
 def test_storage_is_that_of_the_precision_or_the_workload(tmp_path: Path) -> None:
@@ -244,22 +236,6 @@ def test_another_architecture_is_named(
     device = msgspec.structs.replace(GPU, compute_capability=capability)
     case = sweep.case(kernel, Problem(64, 64, 64), {}, device)
     assert (case.skip and skip_reason(case.skip)) == reason
-
-
-@needs_nvcc
-def test_both_forms_become_the_machine_code_of_the_source(tmp_path: Path) -> None:
-    kernels = [catalogue.load(files.make(tmp_path / f"gemm.{form}")) for form in ("ptx", "cubin")]
-    codes = [compilation.compiled_by_nvcc((9, 0), kernel, {}, Cache()) for kernel in kernels]
-    assert [(code.entry, code.architecture) for code in codes] == [("gemm", "sm_90")] * 2
-    first, second = (_instructions(code.cubin) for code in codes)
-    assert first == second
-    assert codes[0].resources.registers
-
-
-def _instructions(cubin: bytes) -> bytes:
-    """The machine code of the only kernel."""
-    at, size = compiled.sections_of(cubin)[".text.gemm"]
-    return cubin[at : at + size]
 
 
 @needs_nvcc

@@ -100,21 +100,6 @@ def test_the_only_kernel_is_the_entry_whatever_it_is_called(tmp_path: Path) -> N
         load(tmp_path, plain + plain.replace("sgemm", "other"), entry="gemm")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        ("sgemm<float>", "mine.cuh:2: sgemm is a template; specify `SIDE`"),
-        ("sgemm<float, 3, 4>", "3 template arguments; sgemm takes 2"),
-        ("gemm<float, 3>", "no entry `__global__ void gemm(…)`; the file has sgemm"),
-        ("sgemm<struct, 3>", "A points to `struct`"),
-    ],
-)
-def test_what_an_entry_cannot_be(wanted: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as refused:
-        load(tmp_path, SGEMM, entry=wanted)
-    assert told in str(refused.value)
-
-
 def test_a_kernel_may_be_in_a_header_and_its_types_too(tmp_path: Path) -> None:
     (tmp_path / "inc").mkdir()
     (tmp_path / "inc" / "types.h").write_text("#pragma once\nusing real = float;\n")

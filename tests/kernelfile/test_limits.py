@@ -100,9 +100,10 @@ def test_barriers_and_macros_without_number(tmp_path: Path) -> None:
         ('x = 1\n// ["a"' + '."b"' * 5000 + "]", ":3: a key of more than 16 parts"),
         ("x = 1\n// " * 6000, ":2: front matter has more than 32,000 characters"),
         (f"x = {'9' * 5000}", ":2: not TOML: "),
+        (f"x = {'[' * 5000}", ":2: not TOML: nested too deeply"),
         ("/// matbench\n// " * 25_000 + "x\nint x;", ":1: front matter is not closed"),
     ],
-    ids=["key", "header", "long", "number", "fences"],
+    ids=["key", "header", "long", "number", "depth", "fences"],
 )  # fmt: skip
 def test_front_matter(table: str, reason: str, tmp_path: Path) -> None:
     told = refusal(tmp_path / "mine.cu", f"// /// matbench\n// {table}\n// ///\n{GOOD_BODY}")

@@ -248,19 +248,6 @@ def test_a_file_that_is_a_link_is_what_it_leads_to(project: Path, tmp_path: Path
     assert names(tmp_path / "old") == ["real.cu"]
 
 
-def test_a_kernel_in_a_submodule_has_revisions_of_its_own(project: Path, tmp_path: Path) -> None:
-    inner = tmp_path / "inner"
-    inner.mkdir()
-    git(inner, "init", "-q", "-b", "main", ".")
-    commit(inner, mine_cu=kernel_text())
-    git(project, "submodule", "add", "-q", str(inner), "sub")
-    path = project / "sub" / "mine.cu"
-    path.write_text(kernel_text() + "// changed\n")
-    found = extracted(path, "HEAD", tmp_path / "old")
-    assert found is not None
-    assert found.source.endswith("}\n")
-
-
 @pytest.mark.parametrize(
     "asked",
     ["nowhere", "", "-h", "--all", "-q", "HEAD:mine.cu", "HEAD..main", "HEAD^{tree}", "a\nb",

@@ -58,49 +58,11 @@ def one(kernel: Kernel, size: int = 8, device: DeviceInfo = GPU, **params: int) 
 # -- settings ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "piece", ["0", "-8", "eight", "1.5", "", "8x8", "1e1", "9" * 10, "+8", "٨"]
-)
-def test_what_is_no_value_of_a_constant(piece: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        sweep.parse_settings([f"TILE=8,{piece}"], [TILED])
-    assert (
-        str(refused.value) == f"--set TILE {piece!r}: must be a whole number above 0, as in 8,16,32"
-    )
-
-
 def test_settings() -> None:
     given = sweep.parse_settings(
         ["DEEP=8, 16,8,32", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
     )
     assert given == {"DEEP": (8, 16, 32), "WIDE": (4,)}
-    with pytest.raises(UsageError, match="DEEP is given twice; list its values once"):
-        sweep.parse_settings(["DEEP=1", "DEEP=2"], [TILED])
-
-
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("TIEL=8", "--set 'TIEL': no selected kernel sweeps it; did you mean 'TILE'?"),
-        ("tile=8", "--set 'tile': no selected kernel sweeps it; did you mean 'TILE'?"),
-        ("XYZ=8", "--set 'XYZ': no selected kernel sweeps it; known: DEEP, TILE"),
-        ("TILE", "--set 'TILE': expected NAME=LIST, such as THREADS=128,256"),
-        ("TILE=", "--set TILE '': must be a whole number above 0, as in 8,16,32"),
-        ("TILE=8=9", "--set TILE '8=9': must be a whole number above 0, as in 8,16,32"),
-        ("=8", "--set '': no selected kernel sweeps it; known: DEEP, TILE"),
-    ],
-)
-def test_what_is_no_setting(setting: str, told: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        sweep.parse_settings([setting], [TILED])
-    assert str(refused.value) == told
-
-
-def test_where_no_kernel_sweeps_anything() -> None:
-    with pytest.raises(
-        UsageError, match="'TILE': no selected kernel sweeps it; they have no constants"
-    ):
-        sweep.parse_settings(["TILE=8"], [PLAIN])
 
 
 # -- parameters ----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -68,13 +67,6 @@ def test_a_torn_first_line_is_begun_anew(path: Path) -> None:
             continue
         write(path, outcome(), mode="resume")
         assert read(path) == ([environment()], [outcome()])
-
-
-def test_a_tail_of_zeros_is_torn_too(path: Path) -> None:
-    write(path, outcome())
-    with path.open("ab") as file:
-        file.write(bytes(100))
-    assert read(path)[1] == [outcome()]
 
 
 @pytest.mark.parametrize("text", ["my notes", '{"my": "json"}', "a,b\n1,2\n", "\0\0", "[]\n"])
@@ -194,14 +186,6 @@ def test_endless_lines_fail_cleanly() -> None:
         read(Path("/dev/zero"))
 
 
-def test_paths_in_a_file_are_never_opened(path: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    os.mkfifo(secret)  # opening it would block forever
-    hostile = outcome(kernel=str(secret), device=f"file://{secret}", reason=f"; cat {secret}")
-    write(path, hostile)
-    assert read(path)[1] == [hostile]
-
-
 WHOLE = "".join(f"{encoding.line(one)}\n" for one in (environment(), outcome())).encode()
 
 
@@ -223,36 +207,6 @@ def test_any_bytes_are_read_or_refused(edits: list[tuple[int, int, bytes]], tmp_
         assert "\n" not in str(error)
     else:
         assert len(environments) + len(found) <= data.count(b"\n") + 1
-
-
-texts = st.text(max_size=5)
-finite = st.floats(allow_nan=False, allow_infinity=False)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | finite | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    group=st.sampled_from([None, "case", "cold", "environment"]), data=st.data(), value=json_values
-)
-def test_odd_fields(group: str | None, data: st.DataObject, value: Any, tmp_path: Path) -> None:
-    first, second = map(json.loads, WHOLE.splitlines())
-    holder = first if group == "environment" else second[group] if group else second
-    holder[data.draw(st.sampled_from(sorted(holder)))] = value
-    path = tmp_path / "fuzzed.jsonl"
-    path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
-    notes: list[str] = []
-    try:
-        found = read(path, notes)[1]
-    except UsageError as error:
-        assert str(error).startswith(f"{path}:1: ")
-        assert group == "environment"
-    else:
-        assert len(found) + len(notes) == 1
-        assert all(note.startswith(f"{path}:2: ") for note in notes)
 
 
 def test_what_later_versions_add_is_skipped(path: Path) -> None:

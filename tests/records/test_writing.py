@@ -92,13 +92,6 @@ def test_an_empty_file_holds_nothing_that_could_be_lost(path: Path) -> None:
     assert read(path)[1] == [outcome()]
 
 
-def test_outcomes_are_on_disk_as_they_are_made(path: Path) -> None:
-    with RecordWriter(path, environment()) as writer:
-        for count in range(1, 4):
-            writer.write(outcome())
-            assert len(read(path)[1]) == count
-
-
 def test_a_link_is_followed(path: Path, tmp_path: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to(path)
@@ -243,16 +236,6 @@ def test_what_was_recorded_before_the_disk_was_full_is_kept(path: Path) -> None:
         assert path.read_bytes() == before
         writer.write(outcome(kernel="after"))
     assert kernels(path) == ["tiled", "after"]
-
-
-def test_force_goes_on_after_the_disk_was_full(path: Path) -> None:
-    write(path, outcome())
-    with RecordWriter(path, environment(), "force") as writer:
-        writer.write(outcome(kernel="new"))
-        with full_after(path.stat().st_size + 100), pytest.raises(MatbenchError):
-            writer.write(outcome(kernel="lost"))
-        writer.write(outcome(kernel="after"))
-    assert kernels(path) == ["new", "after"]
 
 
 def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:

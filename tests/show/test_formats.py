@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import any_record
-from support.tables import CPU, GPU, MIXED, compared, made, outcome, rows, shown, timing
+from support.tables import CPU, MIXED, compared, made, outcome, rows, shown, timing
 
 from matbench.analysis import gathering
 from matbench.analysis.ranking import Ranked
-from matbench.model import DeviceInfo, Skip
+from matbench.model import DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.show import comparisons, formats, outcomes, safe
 from matbench.show.formats import text
@@ -35,22 +34,6 @@ def test_csv_holds_the_numbers_as_they_are() -> None:
     assert broken["reason"] == MIXED[4].reason
     assert broken["median_ns"] == broken["interval_low_ns"] == broken["hot_samples"] == ""
     assert rows(made()) == []
-
-
-def test_github_rows_have_the_cells_of_their_header() -> None:
-    stopped = "[x](http://y) <b> __z__ `w` a*b*c"
-    evil = outcome("a|b", 1, GPU, params={"A|B": 1}, settled=False, stopped=stopped)
-    table = text(made(*MIXED, evil), "github")
-    cells = [
-        len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines() if line.startswith("|")
-    ]
-    assert len(set(cells)) <= len(made(*MIXED, evil).sections)
-    assert r"a\|b" in table
-    assert r"\[x\](http&#58;&#8203;//y) &lt;b> \_\_z\_\_ \`w\` a\*b\*c" in table
-    skip = Skip("condition", "max_threads_per_block")
-    assert "needs max_threads_per_block" in text(
-        made(outcome("x", status="skipped", skip=skip)), "github"
-    )
 
 
 def test_markup_of_a_record_stays_text() -> None:
@@ -135,19 +118,6 @@ def test_no_text_commands_a_terminal(text: str) -> None:
     for safe_text in (safe.lines(text), safe.line(text), safe.flat(text), value.replace("\t", "")):
         assert not COMMANDS.search(safe_text)
     assert "\n" not in safe.line(text) + safe.flat(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\x1b[31mb", "a\ufffd[31mb"),
-        ("a\u202eb", "a\ufffdb"),
-        ("\ud800", "\ufffd"),
-        ("é µ", "é µ"),
-    ],
-)
-def test_what_commands_is_replaced_and_the_rest_stays(text: str, expected: str) -> None:
-    assert safe.lines(text) == expected
 
 
 def test_lines_stay_or_become_one_of_bounded_length() -> None:

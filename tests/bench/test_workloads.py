@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import re
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -16,8 +15,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench
 from support.cublas import BASELINES
+from support.golden import told_again
+from support.kernels import saved
 from support.optional import present, some
 from support.products import name, right
 from support.samples import sampled
@@ -287,77 +289,38 @@ def test_trials_take_no_more_memory_than_is_said(workload: str, contract: Numeri
 
 # -- 16-bit inputs -------------------------------------------------------------------------------
 
-NARROW = """// /// matbench
+TYPED = """// /// matbench
 // name = "mine"
 // summary = "For a test"
-// workload = "dot"
-{precision}// [launch]
+// workload = "WORKLOAD"
+// PRECISION
+// [launch]
 // block = [1]
 // grid = [1]
 // ///
-extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
+extern "C" __global__ void mine(PARAMETERS, int N) { }
 """
 
 
-@pytest.mark.parametrize(
-    ("a", "c", "precision", "complaint"),
-    [
-        ("__half", "float", "bfloat16", "A is __half: set precision = 'float16'"),
-        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: set precision = 'bfloat16'"),
-        ("__half", "__half", "float16", "C points to `__half`: C of dot must be float"),
-        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot must be float"),
-        ("__half", "float", "", None),
-        ("__nv_bfloat16", "float", "", None),
-        ("__half", "float", "float16", None),
-        ("__nv_bfloat16", "float", "bfloat16", None),
-        ("float", "float", "bfloat16", None),
-    ],
-)
-def test_what_lies_in_16_bits_is_declared(
-    a: str, c: str, precision: str, complaint: str | None, tmp_path: Path
+def test_types_that_a_kernel_may_point_to(
+    tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
-    path = tmp_path / "mine.cu"
-    line = f'// precision = "{precision}"\n' if precision else ""
-    path.write_text(NARROW.format(a=a, c=c, precision=line))
-    if complaint is None:
-        contract = catalogue.load(path).contract
-        narrow = {"__half": "float16", "__nv_bfloat16": "bfloat16"}
-        own = narrow.get(a, "float32")
-        assert (contract.precision, contract.storage) == (precision or own, own)
-        return
-    with pytest.raises(UsageError) as refused:
-        catalogue.load(path)
-    assert str(refused.value).endswith(complaint)
-    assert str(refused.value).startswith(f"{path}:")
+    """Those of inputs and of C, and a precision: how the inputs are read and stored."""
 
+    def said(source: str) -> str:
+        workload, of_inputs, of_C, *precision = source.split()
+        types = dict.fromkeys(workloads.get(workload).buffers, of_inputs) | {"C": of_C}
+        parameters = ", ".join(f"{kind} *{name}" for name, kind in types.items())
+        text = TYPED.replace("WORKLOAD", workload).replace("PARAMETERS", parameters)
+        text = text.replace("PRECISION", f'precision = "{precision[0]}"' if precision else "")
+        path = saved(tmp_path / "mine.cu", text)
+        try:
+            contract = catalogue.load(path).contract
+        except UsageError as error:
+            return str(error).replace(str(tmp_path), "")
+        return f"{contract.precision}, stored as {contract.storage}"
 
-@pytest.mark.parametrize(
-    ("workload", "buffer", "kind", "known"),
-    [
-        ("dot", "A", "int", "float, __half or __nv_bfloat16"),
-        ("dot", "C", "int", "float"),
-        ("cubes", "A", "float", "int or unsigned"),
-        ("cubes", "C", "float", "int or unsigned"),
-        ("reverse", "A", "__half", "int or unsigned"),
-        ("reverse", "C", "long", "int or unsigned"),
-    ],
-)
-def test_pointers_fit(workload: str, buffer: str, kind: str, known: str, tmp_path: Path) -> None:
-    own = {"dot": ("float", "float4")}.get(workload, ("int", "unsigned", "int4"))
-    source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
-    path = tmp_path / "mine.cu"
-
-    def load(declared: str) -> Kernel:
-        types = dict.fromkeys(workloads.get(workload).buffers, own[0]) | {buffer: declared}
-        entry = ", ".join(f"{kind} *{name}" for name, kind in types.items())
-        path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
-        return catalogue.load(path)
-
-    line = source.count("\n") + 1
-    message = f"{path}:{line}: {buffer} points to `{kind}`: {buffer} of {workload} must be {known}"
-    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
-        load(kind)
-    assert {load(allowed).name for allowed in own} == {"mine"}
+    told_again(Path(__file__).with_name("types-of-vectors.txt"), said, file_regression)
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:

@@ -9,7 +9,6 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Set
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from support import record_files, records
-from support.cli import QUICK, Matbench
+from support import drivers, record_files, records
+from support.cli import QUICK, Matbench, ran
 from support.kernels import KernelWriter, own_file
 from support.paths import ROOT
 from support.records import repeated, timing
@@ -41,8 +40,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in MODULES:
         (tmp_path / f"{name}.py").write_text(TRAP)
     for name in ("uname", "git"):
-        (tmp_path / name).write_text(f"#!/bin/sh\ntouch {tmp_path / 'PWNED'}\n")
-        (tmp_path / name).chmod(0o755)
+        drivers.program(tmp_path / name, f"touch {tmp_path / 'PWNED'}")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "PWNED"
 
@@ -52,18 +50,15 @@ START = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
 START += "from matbench.__main__ import main\nmain()"
 #: A library that leaves a trace when it is loaded.
 LIBRARY = """#include <fcntl.h>
-__attribute__((constructor)) static void load() { creat("TRACE", 0600); }
+__attribute__((constructor)) static void load(void) { creat("TRACE", 0600); }
 """
 
 
 def measure(cache: Path, **environment: str) -> None:
     """A run in the current folder that compiles everything."""
     words = ("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", START, *words], capture_output=True, text=True, timeout=120,
-        env=os.environ | {"MATBENCH_CACHE_DIR": str(cache)} | environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    own = environment | {"MATBENCH_CACHE_DIR": str(cache)}
+    ran(sys.executable, "-I", "-c", START, *words, cwd=Path(), **own)
 
 
 def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
@@ -82,9 +77,7 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
     assert not list(open_to_all.iterdir())
     log = "".join(path.read_text(errors="replace") for path in outside.glob("log.*"))
     libraries = {"librt.so.1", *re.findall(r"trying file=([^/\s]\S*)", log)}
-    built = outside / "library.so"
-    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(built)]
-    subprocess.run(command, input=LIBRARY.replace("TRACE", str(trap)), text=True, check=True)
+    built = drivers.shared_library(outside / "library.so", LIBRARY.replace("TRACE", str(trap)))
     for name in libraries:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(built, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
-from support import functions, toml
+from support import drivers, functions, toml
 from support.cli import QUICK, Matbench, last_run
 from support.golden import told_again
 from support.kernels import saved, text_of
@@ -70,14 +69,6 @@ void sgemm(int M, int N, int K, const float *A, const float *B, float *C) {
 """
 
 
-def build(folder: Path, text: str, name: str, *options: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "made.c").write_text(text)
-    made = folder / "made.c", "-o", folder / name
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", *made, *options], check=True)
-    return folder / name
-
-
 def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> None:
     page = Path(__file__).parents[2].joinpath("docs/host.md").read_text()
     text = page.split("```cpp\n")[-1].split("```")[0]
@@ -86,7 +77,7 @@ def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> 
     file = saved(tmp_path / "gemm.cpp", text.replace("/opt/lib", str(tmp_path)))
     statuses = []
     for terms in ("K", "K - 1"):
-        build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libgemm.so")
+        drivers.shared_library(tmp_path / "libgemm.so", PLAIN.replace("k < K", f"k < {terms}"))
         statuses.append(measured(catalogue.load(file, given={"entry": "host gemm"}), "64").status)
     assert statuses == ["measured", "wrong"]
 
@@ -255,7 +246,7 @@ def test_a_library_is_linked_if_its_header_is_included(
     matbench("run", tmp_path / "mine.cpp", *fixed, code=1)
     reason = present(last_run()[0].reason)
     assert "undefined symbol: product; install the library that has it, or name that" in reason
-    build(tmp_path, "void product(float x, int n) {}", "libcblas.so", "-Wl,-soname,libcblas.so")
+    drivers.shared_library(tmp_path / "libcblas.so", "void product(float x, int n) {}")
     monkeypatch.setenv("LIBRARY_PATH", str(tmp_path))
     matbench("run", tmp_path / "mine.cpp", *fixed)
     assert last_run()[0].status == "measured"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import statistics
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import drivers
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
@@ -251,13 +251,11 @@ def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str
 def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceInfo) -> None:
     real = compilation.nvcc().path
     # An nvcc that prints its version but does not compile.
-    fake = tmp_path / "bin" / "nvcc"
-    fake.parent.mkdir()
-    fake.write_text(
-        f'#!/bin/sh\ncase "$1" in --version|--list-gpu-arch) exec "{real}" "$1";; esac\n'
-        'echo "this nvcc compiles nothing: error" >&2; exit 1\n'
+    fake = drivers.program(
+        tmp_path / "bin" / "nvcc",
+        f'case "$1" in --version|--list-gpu-arch) exec "{real}" "$1";; esac\n'
+        'echo "this nvcc compiles nothing: error" >&2; exit 1',
     )
-    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
     mine = {"MATBENCH_CACHE_DIR": str(cache), "MATBENCH_STATE_DIR": str(tmp_path)}

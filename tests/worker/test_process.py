@@ -18,6 +18,7 @@ from typing import Any
 
 import psutil
 import pytest
+from support.cli import ran
 from support.kernels import saved
 
 from matbench import signals
@@ -108,9 +109,7 @@ def test_a_script_that_ends_none_of_its_processes_ends() -> None:
         "pool = WorkerProcess()\n"
         "print(pool.call(max, 1, 2))\n"
     )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "2\n"
+    assert ran(sys.executable, "-c", script) == "2\n"
 
 
 def test_a_process_is_stopped_once_it_has_stopped(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from unittest import mock
 import msgspec
 import psutil
 import pytest
+from support.cli import ran
 from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter, saved
 from support.optional import present
@@ -334,10 +334,7 @@ except KeyboardInterrupt:
     print("ended")
 """,
     )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+    assert ran(sys.executable, script) == "ended\n"
 
 
 def test_load_is_read_at_opening(monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> None:

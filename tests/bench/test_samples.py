@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.judging import judge
 from support.optional import present
-from support.samples import prepared_on
+from support.samples import any_kernel, buffers_of, prepared_on
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
@@ -27,8 +27,6 @@ from matbench.errors import BuildError, CaseError
 from matbench.model import (
     U32,
     Inputs,
-    Kernel,
-    LaunchRules,
     NumericContract,
     Precision,
     Problem,
@@ -165,9 +163,7 @@ def check_sample(
     backend = kernels.backend
     with prepared_on(kernels, problem, contract) as prepared:
         samples = Samples(prepared)
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
-        shape = workloads.workload_of(problem).shape("C", problem)
-        buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        buffers = buffers_of(prepared, contract)
         draw = samples.draw(key)
         trial = samples.trial(buffers, draw)
         if problem.workload == "matmul":
@@ -217,7 +213,7 @@ def test_the_device_knows_what_8_bit_inputs_and_scales_give(
 def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
     contract = NumericContract("e4m3", "e4m3", scales="blocks")
     with prepared_on(kernels, Problem(5, 300, 400), contract) as prepared:
-        plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
+        plain = any_kernel(scales="blocks")
         samples = Samples(prepared)
         one, other = (
             samples.trial(prepared.buffers((5, 300), kernel), samples.draw(7)).scales
@@ -228,7 +224,7 @@ def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
 
 def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -> None:
     with prepared_on(kernels, Problem(5, 6, 7, batch=3)) as prepared:
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
+        kernel = any_kernel()
         samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
         trials = [samples.trial(buffers, samples.draw(1), item) for item in buffers.items]
         samples.write(buffers, samples.draw(1))
@@ -241,7 +237,7 @@ def test_sets_of_few_layouts_and_their_sources_are_kept(kernels: DeviceKernels) 
     with prepared_on(kernels, Problem(5, 6, 7)) as prepared:
         before = len(prepared._held)
         for padding in (1, 2, 3, 4, 1):
-            kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=padding)
+            kernel = any_kernel(padding=padding)
             buffers = prepared.buffers((5, 6), kernel)
             for matrix in (*buffers.inputs, buffers.C, *buffers.given):
                 assert matrix.arena.buffer in prepared._held
@@ -263,7 +259,7 @@ def at_33(kernels: DeviceKernels) -> Iterator[tuple[Samples, Buffers]]:
 def test_overwritten_guards_are_told_and_restored(side: str, kernels: DeviceKernels) -> None:
     """All of them, to the very first and last; then they are as they were."""
     with prepared_on(kernels, Problem(33, 40, 50, inputs="signed")) as prepared:
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
+        kernel = any_kernel(padding=3)
         samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
         C, draw = buffers.given[-1], samples.draw(1)
         first, last = C.start // 4 - 2**16, C.start // 4 + C.extent.words + 2**16 - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from matbench import workloads
 from matbench.bench.device_kernels import DeviceKernels
+from matbench.bench.matrices import Buffers
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
@@ -37,6 +39,17 @@ def prepared_on(
         prepared.release()
 
 
+def any_kernel(**fields: Any) -> Kernel:
+    return Kernel(name="any", launch=LaunchRules((1,), (1,)), **fields)
+
+
+def buffers_of(prepared: Prepared, contract: NumericContract) -> Buffers:
+    """Those of a kernel with this contract."""
+    problem, scales = prepared.problem, contract.scales
+    shape = workloads.workload_of(problem).shape("C", problem)
+    return prepared.buffers(shape, any_kernel(scales=scales) if scales else None)
+
+
 def sampled(
     kernels: DeviceKernels,
     problem: Problem,
@@ -47,9 +60,7 @@ def sampled(
 ) -> list[Trial]:
     """The inputs for these keys with their expected C."""
     with prepared_on(kernels, problem, contract, guards=False) as prepared:
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
-        shape = workloads.workload_of(problem).shape("C", problem)
-        buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        buffers = buffers_of(prepared, contract)
         samples = Samples(prepared, CHECKS if signed else CHECKS - {"precision"})
         return [samples.trial(buffers, samples.draw(key)) for key in keys]
 

@@ -15,10 +15,9 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench
 from support.eight_bits import E4M3, MATRIX, MISTAKES, ROWS, VARIANTS, Variant, measured
 from support.golden import told_again
-from support.judging import judge
 from support.kernels import saved, text_of
 from support.optional import half, present, some
-from support.samples import prepared_on, sampled
+from support.samples import judge, prepared_on, sampled
 
 from matbench.backends import Backend
 from matbench.bench.device_kernels import DeviceKernels

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.judging import judge
 from support.optional import present
-from support.samples import any_kernel, buffers_of, prepared_on
+from support.samples import any_kernel, buffers_of, judge, prepared_on
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend

@@ -1,10 +1,10 @@
-"""Samples as the device makes them."""
+"""Samples as the device makes them, and the verdict of the host, with which the device's agrees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,9 +18,35 @@ from matbench.bench.prepared import Prepared
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.model import U32, Kernel, LaunchRules, NumericContract, Problem
+from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle
-from matbench.workloads.oracle import Trial
-from support.judging import judge
+from matbench.workloads.oracle import Array, Bound, Trial
+
+
+class Verdict(NamedTuple):
+    """The result of comparing C with a trial; all counts are of elements."""
+
+    accuracy: Accuracy
+    wrong: int
+    first_wrong: int | None
+
+
+def judge(C: Array, trial: Trial, bound: Bound) -> Verdict:
+    """Compare C with a trial.
+
+    All elements are wrong, but none is the first, if only all errors together are too large.
+    """
+    accuracy = oracle.UNKNOWN
+    if trial.exact is not None:
+        bad = ~(trial.exact == C)
+    else:
+        accuracy = oracle.accuracy(C, trial, bound)
+        with np.errstate(all="ignore"):
+            bad = ~(np.abs(C.astype(np.float64) - trial.sums[0]) <= bound.of(trial))
+        if not bad.any() and not (bound.excess(C, trial) <= oracle.MOST_EXCESS):
+            return Verdict(accuracy, bad.size, None)
+    wrong = int(bad.sum())
+    return Verdict(accuracy, wrong, int(bad.argmax()) if wrong else None)
 
 
 @contextmanager

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from support.h200 import H200
 from support.machine_code import needs_nvdisasm
-from support.paths import ROOT
+from support.paths import ROOT, script
 from support.records import outcome
-from support.scripts import load
 
 from matbench.cache import Cache
 from matbench.features.explain import architectures, disassembly, machine_code
@@ -23,8 +22,8 @@ from matbench.model import Kernel, Problem
 from matbench.records import reading
 from matbench.workloads import MATMUL
 
-lessons = load("docs/generate_lessons.py")
-readme = load("docs/generate_readme.py")
+lessons = script("docs/generate_lessons.py")
+readme = script("docs/generate_readme.py")
 
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 RUNGS = KERNELS.group("ladder")

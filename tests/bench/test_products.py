@@ -162,35 +162,6 @@ def test_a_factor_beyond_its_parameter_is_skipped(session: Session, tmp_path: Pa
         assert case.skip == (Skip("argument", reason) if reason else None)
 
 
-def test_numbers_are_added_at_once(session: Session, tmp_path: Path) -> None:
-    """Floats in global and in shared memory; OpenCL C has no function for them."""
-    path = saved(
-        tmp_path / "added.cu",
-        """
-__global__ void added(const float *A, const float *B, float *C, int M, int N, int K)
-{
-    __shared__ float ones;
-    __shared__ unsigned many;
-    if (threadIdx.x == 0) { ones = 0; many = 0; }
-    __syncthreads();
-    atomicAdd(&ones, 1.0f);
-    atomicAdd(&many, 1u);
-    __syncthreads();
-    for (int i = threadIdx.x; i < M * N; i += blockDim.x) {
-        float sum = 0;
-        for (int k = 0; k < K; ++k) sum += A[i / N * K + k] * B[k * N + i % N];
-        C[i] = many - ones;
-        atomicAdd(&C[i], sum);
-    }
-}
-""",
-    )
-    path.with_suffix(".toml").write_text("[launch]\nblock = [64]\ngrid = [1]\n", encoding="utf-8")
-    case = sweep.case(catalogue.load(path), Problem(*SIZE), {}, session.backend.info)
-    outcome = session.measure(case)
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
 def test_a_kernel_that_reads_C_at_beta_0_is_measured_and_told(judged: Judged) -> None:
     gemm = Gemm(store="*c = alpha * sum + beta * *c;")
     outcome = judged(gemm)

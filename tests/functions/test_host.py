@@ -57,16 +57,7 @@ def test_a_number_that_is_wrong_is_a_wrong_product() -> None:
     assert measured(load(**SCALED | {"args": args}), "33x47x16").status == "wrong"
 
 
-PLAIN = """
-void sgemm(int M, int N, int K, const float *A, const float *B, float *C) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            float sum = 0;
-            for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = sum;
-        }
-}
-"""
+PLAIN = text_of("sgemm.c")
 
 
 def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> None:
@@ -279,18 +270,9 @@ def test_names_in_another_order_need_no_table(matbench: Matbench, tmp_path: Path
     assert "front matter is missing (args)" in said
 
 
-ADDS = """
-void adds(int side, const float *x, const float *y, float *z) {
-    for (int i = 0; i < side; ++i)
-        for (int j = 0; j < side; ++j)
-            for (int k = 0; k < side; ++k) z[i * side + j] += x[i * side + k] * y[k * side + j];
-}
-"""
-
-
 @pytest.mark.usefixtures("few_probes")
 def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_path: Path) -> None:
-    file = saved(tmp_path / "mine.c", ADDS)
+    file = saved(tmp_path / "mine.c", text_of("adds.c"))
     said = matbench("adopt", file, "--entry", "host adds").output
     assert "`adds` on the host computes A·B + C when called with N, A, B, C" in said
     assert "beta = 1.0" in file.with_suffix(".toml").read_text()

@@ -19,7 +19,7 @@ from support import candidates, warm
 from support.cli import Matbench, Refusal
 from support.gemm import Gemm
 from support.golden import anywhere, csv_lines, leaves, steady
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, text_of
 from support.terminal import COMMAND
 
 import matbench as api
@@ -46,16 +46,7 @@ def right(A, B):
 def wrong(A, B):
     return A @ B + 1
 """
-HOST = """
-void product(const float *A, const float *B, float *C, int M, int N, int K) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            float sum = 0;
-            for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = sum;
-        }
-}
-"""
+HOST = text_of("sgemm.c").replace("sgemm", "product")
 #: Good and faulty files, which lie in the folder of every command.
 FILES = {
     "good.cu": kernel_text("good"),

@@ -36,9 +36,6 @@ pytestmark = pytest.mark.gpu
 
 KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-SIGNATURE = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-"""
 
 
 def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
@@ -213,12 +210,7 @@ def test_cold_hot_and_graph_are_alike(cuda: Backend, timed: Session, info: Devic
 
 @pytest.mark.alone
 def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
-    body = (
-        SIGNATURE
-        + """
-    { const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }
-    """
-    )
+    body = "{ const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }"
     path = saved(tmp_path / "mine.cu", kernel_text(body=body))
     program = cuda.build(catalogue.load(path), {"TILE": 8})
     C = cuda.allocate(4)
@@ -283,11 +275,11 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
 # -- bad kernels ---------------------------------------------------------------------------------
 
 BAD = {
-    "illegal-write": (SIGNATURE + "{ *(volatile int *)0 = 1; }", "illegal"),
-    "far-read": (SIGNATURE + "{ C[0] = A[(size_t)1 << 40]; }", "illegal"),
-    "misaligned": (SIGNATURE + "{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
-    "traps": (SIGNATURE + '{ asm volatile("trap;"); }', "CUDA"),
-    "no-compile": (SIGNATURE + "{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
+    "illegal-write": ("{ *(volatile int *)0 = 1; }", "illegal"),
+    "far-read": ("{ C[0] = A[(size_t)1 << 40]; }", "illegal"),
+    "misaligned": ("{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
+    "traps": ('{ asm volatile("trap;"); }', "CUDA"),
+    "no-compile": ("{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
     "spins": (SPIN_BODY, "running took longer than 4.8 s and was stopped (see --timeout)"),
 }  # fmt: skip
 

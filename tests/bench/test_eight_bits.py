@@ -30,19 +30,6 @@ from matbench.model import Inputs, Problem, Scales, Storage
 from matbench.records.outcome import Outcome
 from matbench.workloads import MATMUL, oracle, rounding
 
-_DECODED = {
-    "e4m3": """\
-    const int exponent = bits >> 3 & 15, fraction = bits & 7;
-    const float size = exponent ? ldexpf(1.0f + fraction / 8.0f, exponent - 7)
-                                : ldexpf(fraction / 8.0f, -6);
-    return bits & 128 ? -size : size;""",
-    "e5m2": """\
-    const int exponent = bits >> 2 & 31, fraction = bits & 3;
-    const float size = exponent ? ldexpf(1.0f + fraction / 4.0f, exponent - 15)
-                                : ldexpf(fraction / 4.0f, -14);
-    return bits & 128 ? -size : size;""",
-    "int8": "    return (signed char)bits;",
-}
 _SCALED = {
     None: ("1.0f", "1.0f"),
     "matrix": ("scale_a[0]", "scale_b[0]"),
@@ -51,6 +38,7 @@ _SCALED = {
 }
 _FOLDER = KERNELS / "eight-bits"
 _TEMPLATE = (_FOLDER / "template.cu").read_text(encoding="utf-8")
+_DECODED = table(_FOLDER / "decoded.toml")
 
 
 class Variant(NamedTuple):
@@ -70,7 +58,9 @@ class Variant(NamedTuple):
         of_a, of_b = _SCALED[self.scales]
         scaled = self.scales is not None
         text = _TEMPLATE.replace("STORAGE", self.storage)
-        text = text.replace("DECODED", _DECODED[self.storage]).replace("RESULT", self.result)
+        text = text.replace("DECODED", _DECODED[self.storage].rstrip()).replace(
+            "RESULT", self.result
+        )
         text = text.replace("NUMBER", "int" if whole else "float")
         text = text.replace("TERM", f"{of_a} * a * ({of_b} * b)" if scaled else "a * b")
         arguments = '"scale_a", "scale_b", ' if scaled else ""

@@ -6,6 +6,7 @@ Each file holds what its commands print on a CPU, without what differs from run 
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -81,34 +82,7 @@ FILES = {
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.txt")}
 COMMANDS = {name: re.findall(r"(?m)^\$ matbench (.*)$", text) for name, text in TEXTS.items()}
 
-#: What a program gives to a judge, and what a line of input asks `matbench serve`.
-JUDGED: list[dict[str, Any]] = [
-    {"candidate": "good.cu", "sizes": "33,8x9x5"},
-    {"candidate": "liar.cu"},
-    {"candidate": "nowhere.cu"},
-    {"candidate": "tiledd"},
-    {"candidate": "typo.cu"},
-    {"candidate": "// no kernel\n"},
-    {"candidate": ""},
-    {"candidate": "a\0b.cu"},
-    {"candidate": "x" * 2_000_000 + "\n"},
-    {"candidate": kernel_text("fake", front='group = "baseline"')},
-    {"candidate": "cuda-only.cu"},
-    {"candidate": "good.cu", "contract": {"beta": 1.0}},
-    {"candidate": "bare.cu", "contract": {"transpose": "NT"}},
-    *({"candidate": "good.cu", **given} for given in (
-        {"entry": "nothing"}, {"entry": "good<"}, {"front_matter": {"launch": 5}},
-        {"front_matter": {"sweep": {"TILE": [0]}}}, {"front_matter": {"unknown": 1}},
-    )),
-    *({"candidate": "good.cu", **given} for given in (
-        {"sizes": "abc"}, {"contract": {"transpose": "X"}},
-    )),
-]  # fmt: skip
-NAN = float("nan")
-MISTAKES: list[dict[str, Any]] = [
-    {"sizes": "abc"}, {"device": "none such"}, {"inputs": "odd"}, {"timeout": NAN}, {"timeout": 0},
-    {"max_time": float("inf")}, {"max_time": None}, {"seed": "a"}, {"backend": "metal"},
-]  # fmt: skip
+#: What a line of input asks `matbench serve`.
 REQUESTS = [
     '{"id": 1, "path": "good.cu"}', "",
     json.dumps({"id": "two", "source": FILES["liar.cu"], "sizes": "9"}),
@@ -169,34 +143,36 @@ def test_refusals(refusal: Refusal, same: Callable[..., None]) -> None:
     same("refused", (f"{command}\n    {refusal(*command.split())}" for command in refused))
 
 
+def told(found: Any) -> Iterator[str]:
+    """What a judge says of one kernel, as a row too, or of two."""
+    if isinstance(found, dict):
+        yield from csv_lines(formats.csv_table(list(found), [list(found.values())]))
+    elif isinstance(found, api.Verdict):
+        yield f"    {found.kernel!r} {found.status}: {found.reason}"
+        yield from (f"    case: {case.status}" for case in found.cases)
+        if found.adoption:
+            yield f"    adoption: {found.adoption}"
+    else:
+        yield f"    {found.verdict}: {found.reason}"
+
+
 def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
-        for wrong in MISTAKES:
-            with pytest.raises(api.UsageError) as raised:
-                api.Judge(**{"backend": device.backend, **wrong})
-            yield f"Judge({wrong})\n    UsageError: {raised.value}\n"
         with warm.workers(), api.Judge("33", backend=device.backend, max_time=0.01) as judge:
-            for given in JUDGED:
-                yield f"run({', '.join(f'{name}={value!r:.60}' for name, value in given.items())})"
+            known = {
+                "Judge": lambda **given: api.Judge(**{"backend": device.backend, **given}),
+                "run": judge.run, "row": lambda text: judge.run(text).rows()[0],
+                "compare": judge.compare, "nan": math.nan, "inf": math.inf,
+                "LONG": "x" * 2_000_000 + "\n",
+                "BASELINE": kernel_text("fake", front='group = "baseline"'),
+            }  # fmt: skip
+            for call in re.findall(r"(?m)^(?:Judge|run|row|compare)\(.*\)$", TEXTS["judge"]):
+                yield call
                 try:
-                    verdict = judge.run(**given)
+                    yield from told(eval(call, known))
                 except api.UsageError as error:
-                    yield f"    UsageError: {error}\n"
-                    continue
-                yield f"    {verdict.kernel!r} {verdict.status}: {verdict.reason}"
-                yield from (f"    case: {case.status}" for case in verdict.cases)
-                if verdict.adoption:
-                    yield f"    adoption: {verdict.adoption}"
+                    yield f"    UsageError: {error}"
                 yield ""
-            [row] = judge.run("good.cu").rows()
-            yield from csv_lines(formats.csv_table(list(row), [list(row.values())]))
-            for wrong in ({"max_time": NAN}, {"max_time": -1}, {"threshold": NAN}):
-                with pytest.raises(api.UsageError) as raised:
-                    judge.compare("tiled", "tiled", **wrong)
-                yield f"compare({wrong})\n    UsageError: {raised.value}"
-            for pair in (("good.cu", "liar.cu"), ("tiled", "nowhere.cu"), ("tiled", "dot-tree")):
-                found = judge.compare(*pair)
-                yield f"compare{pair}\n    {found.verdict}: {found.reason}"
 
     same("judge", lines())
 

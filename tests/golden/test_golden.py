@@ -82,17 +82,6 @@ FILES = {
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.txt")}
 COMMANDS = {name: re.findall(r"(?m)^\$ matbench (.*)$", text) for name, text in TEXTS.items()}
 
-#: What a line of input asks `matbench serve`.
-REQUESTS = [
-    '{"id": 1, "path": "good.cu"}', "",
-    json.dumps({"id": "two", "source": FILES["liar.cu"], "sizes": "9"}),
-    '{"id": 3, "path": "nowhere.cu"}', '{"id": 4, "path": "nowhere.cu", "baseline": "tiled"}',
-    "nonsense", "[1]", '{"id": 7}', '{"id": 7, "path": "a.cu", "source": "b"}',
-    '{"id": 7, "path": "a.cu", "size": "33"}', '{"id": 7, "path": "tiled", "sizes": "abc"}',
-    '{"id": 7, "path": "tiled", "baseline": "tiled", "entry": "x"}', "[" * 100_000,
-    '{"id": 7, "path": "bare.cu", "contract": {"M": 1}}',
-]  # fmt: skip
-
 
 @pytest.fixture
 def same(file_regression: FileRegressionFixture, device: DeviceInfo) -> Callable[..., None]:
@@ -179,8 +168,13 @@ def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
 
 def test_serving(device: DeviceInfo, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
+        requests = re.findall(r"(?m)^> ?(.*)$", TEXTS["serve"])
+        yield from (f"> {request}".strip() for request in requests)
+        yield ""
+        known = {"LIAR": json.dumps(FILES["liar.cu"]), "MANY": "[" * 100_000}
+        asked = re.sub("LIAR|MANY", lambda found: known[found[0]], "\n".join(requests))
         command = [*COMMAND, "serve", "--sizes", "8", "--max-time", "0.01"]
-        done = subprocess.run(command, input="\n".join(REQUESTS), capture_output=True, text=True)
+        done = subprocess.run(command, input=asked, capture_output=True, text=True)
         for line in done.stdout.splitlines():
             answer = json.loads(line)
             cases = [case["status"] for case in answer.pop("cases", ())]

@@ -18,7 +18,7 @@ from support.golden import told_again
 from support.kernels import saved, text_of
 from support.optional import half, present, some
 from support.paths import KERNELS
-from support.samples import judge, prepared_on, sampled
+from support.samples import judge, prepared_on, problems, sampled
 from support.toml import table
 
 from matbench.backends import Backend
@@ -169,18 +169,7 @@ def test_there_are_enough_mistakes() -> None:
 
 @example(problem=Problem(33, 290, 400, inputs="normal"), name="scales of blocks")
 @settings(max_examples=12)
-@given(
-    problem=st.builds(
-        Problem,
-        st.integers(1, 70),
-        st.integers(1, 300),
-        st.integers(1, 600),
-        inputs=st.sampled_from(["uniform", "signed", "normal"]),
-        seed=st.integers(0, 1000),
-        alpha=st.sampled_from([1.0, -2.0, 3.0]),
-    ),
-    name=st.sampled_from(sorted(VARIANTS)),
-)
+@given(problem=problems(70, 300, 600, alpha=(1.0, -2.0, 3.0)), name=st.sampled_from([*VARIANTS]))
 def test_right_kernels_pass(problem: Problem, name: str, session: Session, tmp_path: Path) -> None:
     outcome = measured(session, VARIANTS[name].source, problem, tmp_path)
     assert outcome.status == "measured", outcome.reason

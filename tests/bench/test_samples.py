@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.optional import present
-from support.samples import any_kernel, buffers_of, judge, prepared_on
+from support.samples import any_kernel, buffers_of, judge, prepared_on, problems
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
@@ -55,26 +55,9 @@ def right_result(trial: oracle.Trial) -> Any:
 
 
 PROBLEMS = st.one_of(
-    st.builds(
-        Problem,
-        st.integers(1, 70),
-        st.integers(1, 70),
-        st.integers(1, 90),
-        inputs=st.sampled_from(["uniform", "signed", "normal"]),
-        seed=st.integers(0, 100),
-        alpha=st.sampled_from([1.0, 1.0, -0.7]),
-        beta=st.sampled_from([0.0, 0.0, 1.3]),
-    ),
+    problems(70, 70, 90, alpha=(1.0, 1.0, -0.7), beta=(0.0, 0.0, 1.3)),
     *(
-        st.builds(
-            Problem,
-            st.just(1),
-            st.integers(1, 3000),
-            st.just(1),
-            inputs=st.sampled_from(workloads.get(name).inputs),
-            seed=st.integers(0, 100),
-            workload=st.just(name),
-        )
+        problems(1, 3000, 1, inputs=workloads.get(name).inputs, workload=name)
         for name in ("dot", "cubes", "reverse")
     ),
 )
@@ -94,13 +77,7 @@ EIGHT_BITS = [
     NumericContract("int8", "int8", sums_in="int32", result="int32"),
 ]
 #: With several blocks of 128 columns and terms, and a part of one.
-BLOCKS = st.builds(
-    Problem, st.integers(1, 40), st.integers(1, 300), st.integers(1, 400),
-    inputs=st.sampled_from(["uniform", "signed", "normal"]), seed=st.integers(0, 100),
-    alpha=st.sampled_from([1.0, 1.0, -2.0]), beta=st.sampled_from([0.0, 0.0, 3.0]),
-)  # fmt: skip
-
-
+BLOCKS = problems(40, 300, 400, alpha=(1.0, 1.0, -2.0), beta=(0.0, 0.0, 3.0))
 KINDS: list[Inputs] = ["signed", "uniform"]
 #: By the size of all terms, and by what is typical of sums whose terms have random signs.
 BOUNDS = [
@@ -483,18 +460,7 @@ def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folde
         cuda.close()
 
 
-@given(
-    problem=st.builds(
-        Problem,
-        st.integers(1, 40),
-        st.integers(1, 40),
-        st.integers(1, 60),
-        inputs=st.sampled_from(["uniform", "signed"]),
-        alpha=st.sampled_from([1.0, -0.7]),
-        beta=st.sampled_from([0.0, 1.3]),
-    ),
-    key=KEYS,
-)
+@given(problems(40, 40, 60, alpha=(1.0, -0.7), beta=(0.0, 1.3), inputs=("uniform", "signed")), KEYS)
 def test_meanwhile_a_number_of_a_is_0(kernels: DeviceKernels, problem: Problem, key: int) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
     backend = kernels.backend

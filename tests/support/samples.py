@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from matbench import workloads
@@ -21,6 +22,17 @@ from matbench.model import U32, Kernel, LaunchRules, NumericContract, Problem
 from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle
 from matbench.workloads.oracle import Array, Bound, Trial
+
+
+def problems(
+    M: int, N: int, K: int, *, alpha: Sequence[float] = (1.0,), beta: Sequence[float] = (0.0,),
+    inputs: Sequence[str] = ("uniform", "signed", "normal"), workload: str = "matmul",
+) -> st.SearchStrategy[Problem]:  # fmt: skip
+    """Problems of at most these sizes."""
+    sizes = (st.integers(1, most) for most in (M, N, K))
+    kinds = {"inputs": inputs, "alpha": alpha, "beta": beta, "workload": [workload]}
+    fields = {name: st.sampled_from(values) for name, values in kinds.items()}
+    return st.builds(Problem, *sizes, seed=st.integers(0, 1000), **fields)
 
 
 class Verdict(NamedTuple):

@@ -96,11 +96,11 @@ def residues(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Residues(request.param, tmp_path_factory.mktemp("residues"))
 
 
-def numbers(longest: int, count: int = 300) -> Iterator[int]:
+def numbers(longest: int) -> Iterator[int]:
     """Whole numbers of at most this size: the ends, small ones, and any."""
     drawn = random.Random(1)
     yield from (0, 1, -1, 255, -256, longest, -longest)
-    for _ in range(count):
+    for _ in range(300):
         yield drawn.randint(-longest, longest) >> drawn.choice((0, 0, 7, 40))
 
 

@@ -18,13 +18,13 @@ import pytest
 from markdown_it import MarkdownIt
 from support import drivers, record_files, records
 from support.cli import QUICK, Matbench, ran
-from support.kernels import KernelWriter, own_file
+from support.kernels import KernelWriter
 from support.paths import ROOT
+from support.products import case_of
 from support.records import repeated, timing
 
 from matbench import programs
 from matbench.features.nvidia_tools import observer
-from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes, Outcome
 from matbench.records.writing import RecordWriter
@@ -94,8 +94,7 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
 
 
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:
-    kernel = catalogue.load(own_file("tiled"))
-    case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device)
+    case = case_of("tiled", 8, device, TILE=8)
     command = ["sh", "-c", 'pwd; exec "$@"', "sh"]
     done = observer.observe(command, device, case, guarded=True, timeout_s=60, tool="sh")
     assert done.returncode == 0, done.stderr
@@ -108,9 +107,7 @@ def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> 
 def test_no_program_here_is_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path, tmp_path / "bin", tmp_path / "elsewhere"]
     for folder in folders:
-        folder.mkdir(exist_ok=True)
-        (folder / "nvcc").write_text("#!/bin/sh\n")
-        (folder / "nvcc").chmod(0o755)
+        drivers.program(folder / "nvcc")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", path.format(folders[2]))
     found = programs.which("nvcc")

@@ -16,7 +16,7 @@ from support import drivers
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
-from support.products import PRODUCTS, problem, right
+from support.products import PRODUCTS, case_of, right
 
 from matbench import backends
 from matbench.backends import Backend, Work
@@ -28,18 +28,14 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, DeviceInfo, Launch, Skip
+from matbench.kernelfile import catalogue
+from matbench.model import DeviceInfo, Launch, Skip
 from matbench.worker import worker
 
 pytestmark = pytest.mark.gpu
 
 KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-
-
-def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
-    return sweep.case(KERNELS[name], problem(size), params, info)
 
 
 # -- right ---------------------------------------------------------------------------------------
@@ -298,7 +294,7 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
             assert good.status == "measured", good.reason
             medians.append(present(good.median_ns))
             path = write_kernel(name, body=body)
-            bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
+            bad = case_of(path, 20, info, TILE=8)
             failures[name] = device.measure(bad)
         last = device.measure(tiled)
         assert last.status == "measured", last.reason
@@ -327,7 +323,7 @@ def test_a_workspace_is_aligned_and_its_own_in_every_launch(
         body=ALIGNED,
     )
     options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)
-    case = sweep.case(catalogue.load(path), problem("33x65x17"), {"TILE": 8}, info)
+    case = case_of(path, "33x65x17", info, TILE=8)
     found: Any = right(Session(cuda, Cache(), options), case)
     assert found.hot.graph == graph
 

@@ -21,7 +21,7 @@ from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.golden import told_again
 from support.h200 import H200
 from support.optional import present
-from support.products import problem
+from support.products import problem, right
 
 from matbench import cache
 from matbench.backends.cuda.cublas import fastest
@@ -302,8 +302,7 @@ def case_of(name: str, size: str, info: DeviceInfo, **factors: Any) -> Case:
 )  # fmt: skip
 @pytest.mark.parametrize("name", OF_8_BITS)
 def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    outcome = checks.measure(case_of(name, size, info))
-    assert outcome.status == "measured", outcome.reason
+    outcome = right(checks, case_of(name, size, info))
     claimed = outcome.case.claims
     assert (claimed.precision, claimed.result, claimed.accumulator) == (
         ("int8", "int32", None) if "int8" in name else ("e4m3", "bfloat16", "float22")
@@ -314,8 +313,7 @@ def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: Dev
 @pytest.mark.parametrize("size", ["4", "33x20x36", "255x132x1028"])
 @pytest.mark.parametrize("name", ["cublaslt-int8", "cublaslt-best-int8"])
 def test_int8_at_multiples_of_four(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    outcome = checks.measure(case_of(name, size, info))
-    assert outcome.status == "measured", outcome.reason
+    outcome = right(checks, case_of(name, size, info))
     assert outcome.max_rel_err == 0
 
 
@@ -339,8 +337,7 @@ def test_other_sizes_are_skipped_with_the_reason(matbench: Matbench, info: Devic
 @pytest.mark.parametrize("name", BEST)
 def test_the_fastest_algorithm_is_said(name: str, checks: Session, info: DeviceInfo) -> None:
     for size in ("256", "1024"):
-        outcome = checks.measure(case_of(name, size, info))
-        assert outcome.status == "measured", outcome.reason
+        outcome = right(checks, case_of(name, size, info))
         [note] = outcome.notes
         number, count = map(int, present(NOTE.fullmatch(note)).groups())
         assert 1 <= number <= count <= 16
@@ -351,8 +348,7 @@ def test_the_fastest_algorithm_is_said(name: str, checks: Session, info: DeviceI
 @pytest.mark.parametrize("name", [name for name in BEST if name not in OF_8_BITS])
 def test_factors(name: str, factors: dict[str, Any], checks: Session, info: DeviceInfo) -> None:
     for size in ("33x47x65", "257x130x300"):
-        outcome = checks.measure(case_of(name, size, info, **factors))
-        assert outcome.status == "measured", outcome.reason
+        right(checks, case_of(name, size, info, **factors))
 
 
 @pytest.mark.gpu

@@ -10,7 +10,7 @@ from support import clock
 from support.kernels import GOOD_BODY, KernelWriter
 from support.optional import present, some
 from support.paths import KERNELS
-from support.products import case_of
+from support.products import case_of, right
 
 from matbench.backends import Backend
 from matbench.bench.options import Deadlines, Options
@@ -78,12 +78,10 @@ def test_a_changed_clock_fails_its_case_and_not_the_next(
     what: str, worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
     case = case_of(write_kernel(), 128, device, TILE=16)
-    before = worker.measure(case)
-    assert before.status == "measured", before.reason
+    before = right(worker, case)
     with pytest.raises(CaseError, match="clock of its process is no longer the system's"):
         worker.run(measured_meanwhile, case, what)
-    after = worker.measure(case)
-    assert after.status == "measured", after.reason
+    after = right(worker, case)
     honest, next_ = (present(outcome.median_ns) for outcome in (before, after))
     assert honest / 10 < next_ < honest * 10
 

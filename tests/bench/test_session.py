@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
+from support.products import right
 
 from matbench.analysis import leaders, limits, statistics
 from matbench.backends import Buffer, Work, open_backend
@@ -47,8 +48,7 @@ def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
     # A name of the clocked build's own.
     taken = "#define thread 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * thread")
-    outcome = timed.measure(case_of(write_kernel(body=taken), timed))
-    assert outcome.status == "measured"
+    outcome = right(timed, case_of(write_kernel(body=taken), timed))
     assert outcome.median_ns is not None
     assert outcome.blocks is None
     assert any(note.startswith("not clocked: ") for note in outcome.notes)
@@ -600,8 +600,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
         patch.setattr(Launches, "time", spoil)
         with pytest.raises(CaseError):
             timed.measure(case)
-    outcome = timed.measure(case)
-    assert outcome.status == "measured", outcome.reason
+    right(timed, case)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
+from support.products import right
 
 from matbench.analysis import statistics
 from matbench.backends import Buffer, Work
@@ -100,8 +101,7 @@ def test_more_than_devices_have_is_not_done(file: Path, timed: Session, device: 
 
 
 def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
-    plain = timed.measure(case_of(file, text(), timed))
-    assert plain.status == "measured"
+    right(timed, case_of(file, text(), timed))
     held = len(present(timed._prepared)._held)
     for nbytes in ('"4 * M * N"', '"8 * M * N"', '"12 * M * N"'):
         assert timed.measure(case_of(file, text(nbytes=nbytes), timed)).status == "measured"
@@ -116,8 +116,7 @@ def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
 )
 def test_a_kernel_may_use_it_as_any_type(kind: str, file: Path, timed: Session) -> None:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    found = timed.measure(case_of(file, text(kind=kind), timed))
-    assert found.status == "measured", found.reason
+    found = right(timed, case_of(file, text(kind=kind), timed))
     assert found.median_ns is not None
     assert found.blocks is not None, found.notes
     assert present(found.case.launch).workspace_bytes == 4 * 24 * 17
@@ -128,8 +127,7 @@ def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:
     first = "float sum = workspace ? 0.0f : 1.0f;"
     for guarded in (True, False):
         timed.options = msgspec.structs.replace(QUICK, guarded=guarded)
-        found = timed.measure(case_of(file, text(first=first, nbytes="0", body=body), timed))
-        assert found.status == "measured", found.reason
+        right(timed, case_of(file, text(first=first, nbytes="0", body=body), timed))
 
 
 def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) -> None:
@@ -301,8 +299,7 @@ def test_before_each_timed_launch_each_one_holds_poison(
         taken.append(len(given))
 
     watch(looked_at)
-    found = timed.measure(case)
-    assert found.status == "measured", found.reason
+    right(timed, case)
     assert len(taken) > 3
     assert max(taken) > 1 or not batches
 

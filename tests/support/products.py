@@ -10,6 +10,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import Worker
 from support.kernels import own_file
 
 #: All kernels in CUDA C, of other workloads too.
@@ -50,7 +51,7 @@ def capability_needed(kernel: Kernel) -> int:
     return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
 
 
-def right(session: Session, case: Case) -> Outcome:
+def right(session: Session | Worker, case: Case) -> Outcome:
     """The outcome of a case that is measured."""
     assert case.skip is None, case.skip
     outcome = session.measure(case)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import cublas
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.golden import told_again
 from support.h200 import H200
@@ -30,7 +30,7 @@ from matbench.bench.session import Session
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo
-from matbench.records.outcome import Claims, Outcome
+from matbench.records.outcome import Claims
 from matbench.show.reasons import skip_reason
 
 BASELINES = {name: kernel for name, kernel in cublas.BASELINES.items() if "stream" in kernel.args}
@@ -319,13 +319,9 @@ def test_int8_at_multiples_of_four(name: str, size: str, checks: Session, info: 
 
 @pytest.mark.gpu
 def test_other_sizes_are_skipped_with_the_reason(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench(
-        *("run", "tiled", "--set", "TILE=16", "--baseline", "cublaslt-fp8*,cublaslt-*int8"),
-        *("--sizes", "70", "--backend", "cuda", "--format", "json"),
-    ).stdout
-    _, *rows = json.loads(printed)
-    outcomes = [msgspec.convert(row, Outcome) for row in rows]
-    skipped = {o.case.kernel: present(o.skip) for o in outcomes if o.status == "skipped"}
+    baselines = ("--baseline", "cublaslt-fp8*,cublaslt-*int8", "--backend", "cuda")
+    matbench("run", "tiled", "--set", "TILE=16", *baselines, "--sizes", "70")
+    skipped = {o.case.kernel: present(o.skip) for o in last_run() if o.status == "skipped"}
     assert skipped.keys() == {n for n in OF_8_BITS if n != "cublaslt-best-fp8"}
     if info.compute_capability == (9, 0):
         for name, skip in skipped.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pytest_regressions.file_regression import FileRegressionFixture
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.golden import told_again
 from support.kernels import saved, text_of
 from support.optional import half, present, some
@@ -316,8 +315,8 @@ def test_check_tries_several_blocks(write: Write, matbench: Matbench) -> None:
 
 def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Matbench) -> None:
     file = write("fp8.cu", VARIANTS["scales of rows"].source)
-    printed = matbench("run", file, "--sizes", "64", "--hot", "--format", "json").stdout
-    assert json.loads(printed)[-1]["status"] == "measured"
+    matbench("run", file, "--sizes", "64", "--hot")
+    assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
 def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Matbench) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest_regressions.file_regression import FileRegressionFixture
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.cublas import BASELINES
 from support.golden import told_again
 from support.kernels import saved
@@ -34,7 +32,6 @@ from matbench.cache import Cache
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, NumericContract, Problem
-from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.workloads import oracle, rounding
 from matbench.workloads.cubes import trials as cubes
@@ -470,12 +467,9 @@ def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceI
 @pytest.mark.alone
 @pytest.mark.parametrize("mode", some([[], ["--hot"], ["--hot", "--graph"]], []))
 def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
-    printed = matbench(
-        *("run", "--workload", "dot", "--baseline", "cublas-dot", "--sizes", "2^22"),
-        *("--backend", "cuda", *mode, "--format", "json"),
-    ).stdout
-    _, *rows = json.loads(printed)
-    outcomes = {row["case"]["kernel"]: msgspec.convert(row, Outcome) for row in rows}
+    dots = ("--workload", "dot", "--baseline", "cublas-dot", "--backend", "cuda")
+    matbench("run", *dots, "--sizes", "2^22", *mode)
+    outcomes = {outcome.case.kernel: outcome for outcome in last_run()}
     assert outcomes.keys() == {kernel.name for kernel in DOT} | {"cublas-dot"}
     assert {o.status for o in outcomes.values()} == {"measured"}
     medians = {name: present(o.median_ns) for name, o in outcomes.items()}
@@ -487,20 +481,18 @@ def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: l
 def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
     """Large sums read memory at about full bandwidth, and are not called impossible."""
     rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
-    printed = matbench("run", *rungs, "--sizes", "2^27", "--backend", "cuda", "--format", "json")
-    outcomes = [record for record in json.loads(printed.stdout) if record["type"] == "outcome"]
-    assert [outcome["status"] for outcome in outcomes] == ["measured"] * 3
-    for outcome in outcomes:
-        assert 2**30 / (outcome["cold"]["median_ns"] * 1e-9) > outcome["copy_bytes_per_s"]
+    matbench("run", *rungs, "--sizes", "2^27", "--backend", "cuda")
+    assert [outcome.status for outcome in last_run()] == ["measured"] * 3
+    for outcome in last_run():
+        rate = 2**30 / (present(outcome.median_ns) * 1e-9)
+        assert rate > present(outcome.copy_bytes_per_s)
 
 
 @pytest.mark.gpu
 @pytest.mark.alone
 def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -> None:
-
-    printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout
-    _, *rows = json.loads(printed)
-    medians = {row["case"]["kernel"]: row["cold"]["median_ns"] for row in rows}
+    matbench("run", "--workload", "cubes", "--backend", "cuda")
+    medians = {outcome.case.kernel: present(outcome.median_ns) for outcome in last_run()}
     assert len(medians) == 6
     assert medians["cubes-thread"] == max(medians.values())
     assert medians["cubes-thread"] > 100 * medians["cubes-tree"]

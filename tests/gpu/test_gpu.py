@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import drivers
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
 from support.products import PRODUCTS, case_of, right
@@ -59,17 +59,16 @@ def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: D
 
 @pytest.mark.long
 def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo) -> None:
-    result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
-    outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
-    on_gpu = [outcome for outcome in outcomes if outcome["case"]["backend"] == "cuda"]
-    assert {outcome["case"]["kernel"] for outcome in on_gpu} >= set(KERNELS)
-    assert {outcome["case"]["device"] for outcome in on_gpu} == {info.name}
+    matbench("run", "--smoke", "--backend", "cuda")
+    on_gpu = [outcome for outcome in last_run() if outcome.case.backend == "cuda"]
+    assert {outcome.case.kernel for outcome in on_gpu} >= set(KERNELS)
+    assert {outcome.case.device for outcome in on_gpu} == {info.name}
     for outcome in on_gpu:
-        assert outcome["status"] in ("measured", "skipped")
-        if outcome["status"] == "measured":
-            assert outcome["cold"]["median_ns"] > 0
-            resources = outcome["build"]["resources"]
-            assert resources["library"] or resources["registers"] > 0
+        assert outcome.status in ("measured", "skipped")
+        if outcome.status == "measured":
+            assert present(outcome.median_ns) > 0
+            resources = present(present(outcome.build).resources)
+            assert resources.library or present(resources.registers) > 0
 
 
 # -- the device ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.kernels import KernelWriter
 
 from matbench import backends
@@ -66,6 +66,6 @@ def test_a_kernel_that_loses_its_gpu_costs_its_case_only(
     path = write_kernel("dies", body="{ *(volatile int *)0 = 1; }")
     words = ("run", "naive-2d", "tiled", path, "--sizes", "64,65,66,67", *QUICK)
     matbench(*words, "--backend", "cuda", "--device", "all", code=1)
-    for outcome in reading.read(last_run_path())[1]:
+    for outcome in last_run():
         expected = "failed" if outcome.case.kernel == "dies" else "measured"
         assert outcome.status == expected, outcome.reason

@@ -183,7 +183,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 #: `make quick` runs the rest: what needs no device, and how one case is measured. It leaves out
 #: simulations and pictures as well, which take half the time of what is left.
 SLOW = re.compile(
-    r"backends|cli|golden/test_golden|gpu|kernels|worker|bench/(?!test_(sampling|session)\.)"
+    r"backends|cli|golden/test_golden|gpu|kernels|worker|bench/(?!test_(loop|session)\.)"
     r"|analysis/test_statistics"
     r"|features/(?!explain/sass|\w+/test_(\w*view|bounds|machine_code|speed_and_error|summation_tree))"
     r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"

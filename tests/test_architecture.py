@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import os
 import pkgutil
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,6 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.cli import ran
 from support.paths import ROOT
 
 import matbench
@@ -138,13 +137,8 @@ def at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 def project_files() -> list[Path]:
     """Files that git tracks, or would track after `git add`."""
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        text=True,
-    ).stdout.split("\0")
+    command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = ran(*command, cwd=ROOT).split("\0")
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
@@ -209,13 +203,8 @@ def copied(folder: Path, without: Iterable[str]) -> Path:
 
 
 def output(copy: Path, *command: str) -> str:
-    """What Python prints in a copy of the project; it must succeed."""
-    done = subprocess.run(
-        [sys.executable, *command], cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """What Python prints in a copy of the project."""
+    return ran(sys.executable, *command, cwd=copy, PYTHONPATH=str(copy))
 
 
 @pytest.mark.slow
@@ -387,10 +376,7 @@ def test_only_features_use_scipy() -> None:
 def test_help_refusals_and_completion_are_quick() -> None:
     """They import nothing heavy. Measuring does, which shows that it would be seen."""
     heavy = HEAVY | {"numpy", "rich", "matbench.worker.worker"}
-    done = subprocess.run(
-        [sys.executable, "-c", STARTS, *heavy], capture_output=True, text=True, check=True
-    )
-    *started, measuring = done.stdout.splitlines()
+    *started, measuring = ran(sys.executable, "-c", STARTS, *heavy).splitlines()
     assert started == [f"{name} 0 2 tiled" for name in registry.COMMANDS]
     assert measuring == "matbench.worker.worker numpy"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shlex
 import shutil
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
-from support.cli import Matbench
+from support.cli import Matbench, ran
 from support.kernels import kernel_text
 from support.paths import ROOT
 from support.repository import cloned, git
@@ -236,11 +235,8 @@ def test_shell_blocks_have_no_mistake_in_their_syntax(path: Path) -> None:
 def test_completion_of_a_shell(shell: str) -> None:
     [line] = [shown.text for shown in EVERY if f"_MATBENCH_COMPLETE={shell}_source" in shown.text]
     assert re.search(r"_MATBENCH_COMPLETE=\w+ matbench", line)
-    done = subprocess.run(
-        [sys.executable, "-m", "matbench"], capture_output=True, text=True, check=True,
-        env=os.environ | {"_MATBENCH_COMPLETE": f"{shell}_source"},
-    )  # fmt: skip
-    assert "_matbench_completion" in done.stdout
+    told = ran(sys.executable, "-m", "matbench", _MATBENCH_COMPLETE=f"{shell}_source")
+    assert "_matbench_completion" in told
 
 
 @pytest.fixture(scope="module")
@@ -256,17 +252,12 @@ def test_pip_finds_what_it_shall_install(text: str, clone: Path) -> None:
     known = table(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
     assert {*extras.split(",")} <= {*known}
     if "--find-links" in text or "dist/" in text:
-        subprocess.run(
-            [sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=clone, check=True
-        )
+        ran(sys.executable, "-m", "hatchling", "build", "-t", "wheel", cwd=clone)
     offline = "--dry-run --ignore-installed --no-deps --no-index --no-build-isolation"
     script = text.replace("pip install", f'"{sys.executable}" -m pip install {offline}')
-    done = subprocess.run(
-        ["bash", "-euc", script.replace("links wheels", "links dist")], cwd=clone,
-        capture_output=True, text=True, env=os.environ | {"URL": f"file://localhost{clone}"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "Would install matbench-cuda-" in done.stdout
+    script = script.replace("links wheels", "links dist")
+    told = ran("bash", "-euc", script, cwd=clone, URL=f"file://localhost{clone}")
+    assert "Would install matbench-cuda-" in told
 
 
 def test_nothing_is_installed_by_a_name_that_no_index_has() -> None:
@@ -283,4 +274,4 @@ def test_make_knows_every_target_that_is_named() -> None:
     lines = {line for text in texts for line in pattern.findall(text)}
     assert len(lines) > 8
     words = dict.fromkeys(word for line in sorted(lines) for word in line.split()[1:])
-    subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, check=True)
+    ran("make", "-n", *words, cwd=ROOT)

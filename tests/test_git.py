@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import repository
+from support import drivers, repository
 from support.repository import git
 
 from matbench.programs import git_commit as commit_of
@@ -141,8 +141,7 @@ def test_nothing_that_a_folder_configures_is_run(
 ) -> None:
     committed(project, a_txt="1\n", b_txt="2\n")
     pwned, evil = tmp_path / "PWNED", tmp_path / "evil"
-    evil.write_text(f"#!/bin/sh\ntouch {pwned}\ncat\n")
-    evil.chmod(0o755)
+    drivers.program(evil, f"touch {pwned}\ncat")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "post-index-change").symlink_to(evil)
     (project / "a.txt").write_text("changed\n")
@@ -163,10 +162,8 @@ def test_git_is_not_taken_from_the_folder(
 ) -> None:
     assert shutil.which("git") is not None
     committed(project, a_txt="1\n")
-    (project / "bin").mkdir()
     for place in (project / "git", project / "bin" / "git"):
-        place.write_text(f"#!/bin/sh\ntouch {tmp_path / 'PWNED'}\n")
-        place.chmod(0o755)
+        drivers.program(place, f"touch {tmp_path / 'PWNED'}")
     (tmp_path / "none").mkdir()
     monkeypatch.setenv("PATH", folders.format(good=tmp_path / "none"))
     assert commit_of("HEAD") is None
@@ -206,9 +203,7 @@ def test_what_only_resembles_a_bare_one(project: Path, monkeypatch: pytest.Monke
 
 def test_git_hangs(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = tmp_path / "bin"
-    slow.mkdir()
-    (slow / "git").write_text("#!/bin/sh\nexec sleep 60\n")
-    (slow / "git").chmod(0o755)
+    drivers.program(slow / "git", "exec sleep 60")
     monkeypatch.setenv("PATH", f"{slow}:{os.environ['PATH']}")
     monkeypatch.setattr("matbench.programs._TIMEOUT_S", 0.2)
     started = time.monotonic()

@@ -9,7 +9,6 @@ import io
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Set
 from pathlib import Path
@@ -17,15 +16,15 @@ from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
-from support import record_files, records
-from support.cli import QUICK, Matbench
-from support.kernels import KernelWriter, own_file
+from support import drivers, record_files, records
+from support.cli import QUICK, Matbench, ran
+from support.kernels import KernelWriter
 from support.paths import ROOT
+from support.products import case_of
 from support.records import repeated, timing
 
 from matbench import programs
 from matbench.features.nvidia_tools import observer
-from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes, Outcome
 from matbench.records.writing import RecordWriter
@@ -41,8 +40,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in MODULES:
         (tmp_path / f"{name}.py").write_text(TRAP)
     for name in ("uname", "git"):
-        (tmp_path / name).write_text(f"#!/bin/sh\ntouch {tmp_path / 'PWNED'}\n")
-        (tmp_path / name).chmod(0o755)
+        drivers.program(tmp_path / name, f"touch {tmp_path / 'PWNED'}")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "PWNED"
 
@@ -52,18 +50,15 @@ START = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
 START += "from matbench.__main__ import main\nmain()"
 #: A library that leaves a trace when it is loaded.
 LIBRARY = """#include <fcntl.h>
-__attribute__((constructor)) static void load() { creat("TRACE", 0600); }
+__attribute__((constructor)) static void load(void) { creat("TRACE", 0600); }
 """
 
 
 def measure(cache: Path, **environment: str) -> None:
     """A run in the current folder that compiles everything."""
     words = ("run", "tiled", "--sizes", "8", "--set", "TILE=8", *QUICK)
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", START, *words], capture_output=True, text=True, timeout=120,
-        env=os.environ | {"MATBENCH_CACHE_DIR": str(cache)} | environment,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    own = environment | {"MATBENCH_CACHE_DIR": str(cache)}
+    ran(sys.executable, "-I", "-c", START, *words, cwd=Path(), **own)
 
 
 def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
@@ -82,9 +77,7 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
     assert not list(open_to_all.iterdir())
     log = "".join(path.read_text(errors="replace") for path in outside.glob("log.*"))
     libraries = {"librt.so.1", *re.findall(r"trying file=([^/\s]\S*)", log)}
-    built = outside / "library.so"
-    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", str(built)]
-    subprocess.run(command, input=LIBRARY.replace("TRACE", str(trap)), text=True, check=True)
+    built = drivers.shared_library(outside / "library.so", LIBRARY.replace("TRACE", str(trap)))
     for name in libraries:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(built, name)
@@ -101,8 +94,7 @@ def test_nothing_in_the_current_folder_is_imported_loaded_or_obeyed(
 
 
 def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> None:
-    kernel = catalogue.load(own_file("tiled"))
-    case = sweep.case(kernel, Problem(8, 8, 8), {"TILE": 8}, device)
+    case = case_of("tiled", 8, device, TILE=8)
     command = ["sh", "-c", 'pwd; exec "$@"', "sh"]
     done = observer.observe(command, device, case, guarded=True, timeout_s=60, tool="sh")
     assert done.returncode == 0, done.stderr
@@ -115,9 +107,7 @@ def test_an_observed_process_does_not_either(trap: Path, device: DeviceInfo) -> 
 def test_no_program_here_is_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = [tmp_path, tmp_path / "bin", tmp_path / "elsewhere"]
     for folder in folders:
-        folder.mkdir(exist_ok=True)
-        (folder / "nvcc").write_text("#!/bin/sh\n")
-        (folder / "nvcc").chmod(0o755)
+        drivers.program(folder / "nvcc")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", path.format(folders[2]))
     found = programs.which("nvcc")

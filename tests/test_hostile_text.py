@@ -59,12 +59,9 @@ def harmless(written: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(own_state: None) -> Path:
     """A folder to work in, with hostile records and a hostile kernel file."""
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
+    work = Path.cwd()
     for name in ("old.jsonl", "new.jsonl"):
         (work / name).write_text("\n".join(hostile_records()) + "\n", encoding="utf-8")
     # A summary is one line of printable text; an expression may have a comment.

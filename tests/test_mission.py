@@ -39,10 +39,7 @@ def sizes(backend: str) -> tuple[int, ...]:
 
 
 @pytest.fixture
-def run(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, matbench: Matbench) -> Run:
-    monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
+def run(backend: str, own_state: None, matbench: Matbench) -> Run:
     def invoke(*arguments: str | Path, code: int = 0) -> str:
         return matbench(*arguments, "--backend", backend, code=code).stdout
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from support.cli import ran
 from support.paths import ROOT
 from support.toml import table
 
@@ -19,18 +18,9 @@ from matbench import __version__
 from matbench.kernelfile import catalogue
 
 
-def run(*command: str | Path, cwd: Path, **environment: str) -> str:
-    """The output of a command, which must succeed."""
-    done = subprocess.run(
-        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def build(project: Path, folder: Path, kind: str) -> Path:
     """The wheel or the source distribution of a project, built offline into `folder`."""
-    run(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=project)
+    ran(sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", folder, cwd=project)
     [built] = folder.iterdir()
     return built
 
@@ -58,7 +48,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
-    run(*pip, "--target", target, wheel, cwd=target)
+    ran(*pip, "--target", target, wheel, cwd=target)
     return target
 
 
@@ -113,7 +103,7 @@ def test_installed_catalogue_reads_its_own_kernels(installed: Path, tmp_path: Pa
         "print(catalogue.kernels_folder())\n"
         "for kernel in catalogue.builtin(): print(kernel.name, kernel.sha256)"
     )
-    folder, *kernels = run(
+    folder, *kernels = ran(
         sys.executable, "-c", code, cwd=tmp_path, PYTHONPATH=str(installed)
     ).splitlines()
     assert Path(folder) == installed / "matbench" / "kernels"
@@ -132,10 +122,10 @@ def test_installed_wheel_runs_from_an_empty_folder(installed: Path, tmp_path: Pa
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
     matbench = (sys.executable, "-m", "matbench")
-    listed = run(*matbench, "kernels", cwd=empty, **environment)
+    listed = ran(*matbench, "kernels", cwd=empty, **environment)
     for kernel in catalogue.builtin():
         assert kernel.name in listed
-    measured = run(*matbench, "run", "tiled", "--sizes", "33", cwd=empty, **environment)
+    measured = ran(*matbench, "run", "tiled", "--sizes", "33", cwd=empty, **environment)
     assert "tiled" in measured
     assert files(installed) == before
     assert list(empty.iterdir()) == []

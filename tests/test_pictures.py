@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.paths import ROOT
+from support.paths import ROOT, script
 from support.pictures import needs_plots
 from support.records import outcome
-from support.scripts import load
 
 from matbench.model import Problem
 from matbench.records import reading as records
@@ -18,7 +17,7 @@ from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import outcomes, terminal
 
-readme = load("docs/generate_readme.py")
+readme = script("docs/generate_readme.py")
 screens = readme.screens
 
 DOCS = ROOT / "docs"

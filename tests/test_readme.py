@@ -17,9 +17,8 @@ from rich.console import Console, Group
 from support import tables as tables_of
 from support.kernels import saved
 from support.optional import present
-from support.paths import ROOT
+from support.paths import ROOT, script
 from support.records import device, outcome
-from support.scripts import load
 
 from matbench import signals
 from matbench.cli import main
@@ -50,7 +49,7 @@ LINKED = [
     *PAGES, *(ROOT / page for page in ("SECURITY.md", "CHANGELOG.md", "benchmarks/README.md"))
 ]  # fmt: skip
 
-generator = load("docs/generate_readme.py")
+generator = script("docs/generate_readme.py")
 #: The size of the README's tables.
 SIZE: dict[str, Any] = {"problem": Problem(1000, 1000, 1000)}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import drivers
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 from support.nvcc import find_nvcc
 
@@ -79,31 +80,24 @@ def find(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return compilation.nvcc.__wrapped__
 
 
-def program(path: Path, says: str = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\n")
-    path.chmod(0o755)
-    return path
-
-
 def test_no_nvcc_is_said(find: Any) -> None:
     with pytest.raises(UnavailableError, match="nvcc is missing; put the bin folder of"):
         find()
 
 
 def test_nvcc_is_found(find: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    says = "Cuda compilation tools, release 13.0, V13.0.88"
-    program(tmp_path / "g++")
-    wheels = program(tmp_path / "site" / "nvidia" / "cu13" / "bin" / "nvcc", says)
+    says = "echo 'Cuda compilation tools, release 13.0, V13.0.88'"
+    drivers.program(tmp_path / "g++")
+    wheels = drivers.program(tmp_path / "site" / "nvidia" / "cu13" / "bin" / "nvcc", says)
     monkeypatch.syspath_prepend(tmp_path / "site")
     assert find() == (str(wheels), "13.0.88")
-    toolkit = program(tmp_path / "toolkit" / "bin" / "nvcc", "something else")
+    toolkit = drivers.program(tmp_path / "toolkit" / "bin" / "nvcc", "echo something else")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
     assert find() == (str(toolkit), "unknown")
 
 
 def test_no_host_compiler_is_said(find: Any, tmp_path: Path) -> None:
-    program(tmp_path / "nvcc")
+    drivers.program(tmp_path / "nvcc")
     with pytest.raises(UnavailableError, match=r"nvcc needs a host compiler; install g\+\+"):
         find()
 
@@ -214,8 +208,7 @@ def pycuda() -> None:
 def use_nvcc(monkeypatch: pytest.MonkeyPatch, path: Path, script: str) -> None:
     """Compile with a shell script instead of nvcc; it reports the real nvcc's version."""
     release = compilation.nvcc().release
-    program(path)
-    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec "{NVCC}" "$1"\n{script}\n')
+    drivers.program(path, f'[ "$1" = --version ] && exec "{NVCC}" "$1"\n{script}')
     monkeypatch.setattr(compilation, "nvcc", lambda: compilation.Nvcc(str(path), release))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from support.cli import QUICK, Matbench
+from support.cli import QUICK, Matbench, last_run
 from support.cublas import Fake, Ready, fake  # noqa: F401
 from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem
@@ -25,9 +25,6 @@ from matbench.bench.session import Session
 from matbench.errors import LackingError
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Kernel, Skip
-from matbench.records import reading
-from matbench.records.environment import last_run_path
-from matbench.records.outcome import Outcome
 
 # -- without a GPU -------------------------------------------------------------------------------
 
@@ -36,7 +33,7 @@ def test_skipped_with_the_reason_where_no_cuda_is(matbench: Matbench, device: De
     if device.backend == "cuda":
         pytest.skip("CUDA is here")
     result = matbench("run", "single-block", "--baseline", "cublas*", "--sizes", "5", *QUICK)
-    _, outcomes = reading.read(last_run_path())
+    outcomes = last_run()
     assert [o.case.kernel for o in outcomes if o.status == "measured"] == ["single-block"]
     products = [o for o in outcomes if o.case.kernel != "single-block"]
     assert sorted(o.case.kernel for o in products) == sorted(OF_LIBRARIES)
@@ -115,12 +112,9 @@ def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: D
     "mode", some([[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]], [])
 )
 def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
-    printed = matbench(
-        *("run", "tiled", "--set", "TILE=32", "--baseline", "cublas*", "--sizes", "1024", *mode),
-        *("--backend", "cuda", "--rounds", "1", "--format", "json"),
-    ).stdout
-    _, *rows = json.loads(printed)
-    outcomes = [msgspec.convert(row, Outcome) for row in rows]
+    baselines = ("--baseline", "cublas*", "--backend", "cuda", "--rounds", "1")
+    matbench("run", "tiled", "--set", "TILE=32", *baselines, "--sizes", "1024", *mode)
+    outcomes = last_run()
     assert {o.status for o in outcomes} == {"measured"}
     medians = {o.case.kernel: present(o.median_ns) for o in outcomes}
     assert medians.keys() == {"tiled", *OF_LIBRARIES}

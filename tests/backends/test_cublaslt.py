@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +14,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support import cublas
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.cublas import Fake, Ready, fake  # noqa: F401
+from support.golden import told_again
 from support.h200 import H200
 from support.optional import present
-from support.products import problem
+from support.products import problem, right
 
 from matbench import cache
 from matbench.backends.cuda.cublas import fastest
@@ -26,8 +29,9 @@ from matbench.backends.protocol import Work
 from matbench.bench.session import Session
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Skip
-from matbench.records.outcome import Claims, Outcome
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import Claims
+from matbench.show.reasons import skip_reason
 
 BASELINES = {name: kernel for name, kernel in cublas.BASELINES.items() if "stream" in kernel.args}
 RNG = np.random.default_rng(1)
@@ -254,36 +258,15 @@ def test_what_was_scaled_is_recorded() -> None:
 # -- where they run ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "needs"),
-    [
-        ("cublaslt-fp8", "33x48x80", None),
-        ("cublaslt-fp8", "64x72x64", Skip("condition", "N % 16 == 0", {"N": 72})),
-        ("cublaslt-fp8-rowwise", "64x64x72", Skip("condition", "K % 16 == 0", {"K": 72})),
-        ("cublaslt-best-fp8", "64x64x72", Skip("condition", "K % 16 == 0", {"K": 72})),
-        ("cublaslt-int8", "33x20x36", None),
-        ("cublaslt-int8", "33x21x36", Skip("condition", "N % 4 == 0", {"N": 21})),
-        ("cublaslt-best-int8", "33x20x37", Skip("condition", "K % 4 == 0", {"K": 37})),
-        ("cublaslt-best", "33x21x37", None),
-    ],
-)
-def test_unsupported_sizes_are_skipped(name: str, size: str, needs: Skip | None) -> None:
-    assert sweep.case(BASELINES[name], problem(size), {}, H200).skip == needs
+def test_what_they_need_is_told(file_regression: FileRegressionFixture) -> None:
+    def said(source: str) -> str:
+        name, size, capability = re.split(" at | on ", source)
+        major, minor = map(int, capability.split("."))
+        device = msgspec.structs.replace(H200, compute_capability=(major, minor))
+        skip = sweep.case(BASELINES[name], problem(size), {}, device).skip
+        return "runs" if skip is None else skip_reason(skip)
 
-
-@pytest.mark.parametrize(
-    ("name", "capability", "needs"),
-    [
-        ("cublaslt-fp8", (8, 9), None), ("cublaslt-fp8", (8, 0), "sm_89"),
-        ("cublaslt-best-fp8", (8, 6), "sm_89"), ("cublaslt-fp8-rowwise", (8, 9), "sm_90"),
-        ("cublaslt-int8", (7, 5), None), ("cublaslt-int8", (7, 0), "sm_75"),
-        ("cublaslt-best-f16", (7, 0), None),
-    ],
-)  # fmt: skip
-def test_lacking_it_is_told(name: str, capability: tuple[int, int], needs: str | None) -> None:
-    device = msgspec.structs.replace(H200, compute_capability=capability)
-    skip = sweep.case(BASELINES[name], problem("64"), {}, device).skip
-    assert (None if skip is None else skip.needs) == needs
+    told_again(Path(__file__).with_name("needs-of-cublaslt.txt"), said, file_regression)
 
 
 @pytest.mark.parametrize("factor", [{"alpha": 2.0}, {"beta": 1.0}, {"batch": 2}])
@@ -319,8 +302,7 @@ def case_of(name: str, size: str, info: DeviceInfo, **factors: Any) -> Case:
 )  # fmt: skip
 @pytest.mark.parametrize("name", OF_8_BITS)
 def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    outcome = checks.measure(case_of(name, size, info))
-    assert outcome.status == "measured", outcome.reason
+    outcome = right(checks, case_of(name, size, info))
     claimed = outcome.case.claims
     assert (claimed.precision, claimed.result, claimed.accumulator) == (
         ("int8", "int32", None) if "int8" in name else ("e4m3", "bfloat16", "float22")
@@ -331,20 +313,15 @@ def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: Dev
 @pytest.mark.parametrize("size", ["4", "33x20x36", "255x132x1028"])
 @pytest.mark.parametrize("name", ["cublaslt-int8", "cublaslt-best-int8"])
 def test_int8_at_multiples_of_four(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    outcome = checks.measure(case_of(name, size, info))
-    assert outcome.status == "measured", outcome.reason
+    outcome = right(checks, case_of(name, size, info))
     assert outcome.max_rel_err == 0
 
 
 @pytest.mark.gpu
 def test_other_sizes_are_skipped_with_the_reason(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench(
-        *("run", "tiled", "--set", "TILE=16", "--baseline", "cublaslt-fp8*,cublaslt-*int8"),
-        *("--sizes", "70", "--backend", "cuda", "--format", "json"),
-    ).stdout
-    _, *rows = json.loads(printed)
-    outcomes = [msgspec.convert(row, Outcome) for row in rows]
-    skipped = {o.case.kernel: present(o.skip) for o in outcomes if o.status == "skipped"}
+    baselines = ("--baseline", "cublaslt-fp8*,cublaslt-*int8", "--backend", "cuda")
+    matbench("run", "tiled", "--set", "TILE=16", *baselines, "--sizes", "70")
+    skipped = {o.case.kernel: present(o.skip) for o in last_run() if o.status == "skipped"}
     assert skipped.keys() == {n for n in OF_8_BITS if n != "cublaslt-best-fp8"}
     if info.compute_capability == (9, 0):
         for name, skip in skipped.items():
@@ -356,8 +333,7 @@ def test_other_sizes_are_skipped_with_the_reason(matbench: Matbench, info: Devic
 @pytest.mark.parametrize("name", BEST)
 def test_the_fastest_algorithm_is_said(name: str, checks: Session, info: DeviceInfo) -> None:
     for size in ("256", "1024"):
-        outcome = checks.measure(case_of(name, size, info))
-        assert outcome.status == "measured", outcome.reason
+        outcome = right(checks, case_of(name, size, info))
         [note] = outcome.notes
         number, count = map(int, present(NOTE.fullmatch(note)).groups())
         assert 1 <= number <= count <= 16
@@ -368,8 +344,7 @@ def test_the_fastest_algorithm_is_said(name: str, checks: Session, info: DeviceI
 @pytest.mark.parametrize("name", [name for name in BEST if name not in OF_8_BITS])
 def test_factors(name: str, factors: dict[str, Any], checks: Session, info: DeviceInfo) -> None:
     for size in ("33x47x65", "257x130x300"):
-        outcome = checks.measure(case_of(name, size, info, **factors))
-        assert outcome.status == "measured", outcome.reason
+        right(checks, case_of(name, size, info, **factors))
 
 
 @pytest.mark.gpu

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support import drivers
+from support.cli import ran
 
 from matbench.backends.cuda import libcuda
 
@@ -21,14 +20,7 @@ print(libcuda.uuid(0), libcuda.uuid(1), libcuda.uuid(2))
 
 def asked(folder: Path) -> list[str]:
     """What another process learns from the library in this folder."""
-    done = subprocess.run(
-        [sys.executable, "-c", ASK],
-        env=os.environ | {"LD_LIBRARY_PATH": str(folder)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return ran(sys.executable, "-c", ASK, LD_LIBRARY_PATH=str(folder)).splitlines()
 
 
 def test_a_driver_says_what_it_is_without_pycuda(tmp_path: Path) -> None:

@@ -113,12 +113,8 @@ def test_what_only_cuda_has_is_explained(line: str, opencl: Backend, tmp_path: P
 
 def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
     """The kernel's output when these lines define AMOUNT."""
-    body = f"""
-{lines}
-extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-{{ C[0] = AMOUNT; }}
-"""
-    kernel = kernel_of(folder, kernel_text(body=body))
+    text = kernel_text(body="{ C[0] = AMOUNT; }")
+    kernel = kernel_of(folder, text.replace("// ///\n", f"// ///\n{lines}\n"))
     [found] = launched(opencl, opencl.build(kernel, {"TILE": 8}), 1, 1, 1, 1)
     return found
 
@@ -239,16 +235,13 @@ def test_a_kernel_in_cplusplus(
 
 
 def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
-    body = """
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-    {
+    body = """{
         extern __shared__ int words[];
         for (int i = 0; i < N; ++i) words[i] = i;
         long total = 0;
         for (int i = 0; i < N; ++i) total += words[i];
         C[0] = total;
-    }
-    """
+    }"""
     program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
     count = opencl.info.limits["max_shared_bytes_per_block"] // 4
     launch = Launch((1, 1, 1), (1, 1, 1), 4 * count)
@@ -274,14 +267,7 @@ def test_a_clock_that_agreed_at_first_must_still_agree(
 
 
 def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
-    body = """
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-    {
-        volatile float sum = 0;
-        for (int i = 0; i < N; ++i) sum += i;
-        C[0] = sum;
-    }
-    """
+    body = "{ volatile float sum = 0; for (int i = 0; i < N; ++i) sum += i; C[0] = sum; }"
     program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
     C = opencl.allocate(4)
 

@@ -130,10 +130,7 @@ def test_every_type_arrives_as_it_was_passed(backend: Backend, tmp_path: Path) -
 
 
 def test_parameters_reach_the_kernel(backend: Backend, tmp_path: Path) -> None:
-    body = """
-    extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K)
-    { C[threadIdx.x] = TILE * 1000 + blockDim.x * 10 + threadIdx.x; }
-    """
+    body = "{ C[threadIdx.x] = TILE * 1000 + blockDim.x * 10 + threadIdx.x; }"
     kernel = catalogue.load(saved(tmp_path / "mine.cu", kernel_text(body=body)))
     program = backend.build(kernel, {"TILE": 77})
     found = launched(backend, program, 4, 1, 1, 1, launch=Launch((1, 1, 1), (4, 1, 1)))

@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 from support.expected import cases, entries
-from support.kernels import KernelWriter, own_file, text_of
+from support.kernels import KernelWriter, saved, text_of
 from support.optional import present
+from support.products import case_of, right
 
 from matbench import backends, workloads
 from matbench.bench import checks
@@ -54,8 +55,7 @@ def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None
     found = bad_session.measure(case)
     rows = getattr(found.error_map, "rows", ())
     assert rows == (*["." * 31] * 19, "!" * 31), "the last row was never written"
-    right = catalogue.load(own_file("tiled"))
-    case = sweep.case(right, Problem(20, 31, 7), {"TILE": 8}, bad_session.backend.info)
+    case = case_of("tiled", "20x31x7", bad_session.backend.info, TILE=8)
     assert b"error_map" not in msgspec.json.encode(bad_session.measure(case))
     for size, rows in (("1x1x7", ()), ("2x1x7", (".", "!"))):
         [case, *_] = bad_cases("bad-last-row-left-out", size, bad_session.backend.info)
@@ -80,17 +80,13 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
 
 
 def test_atomics_are_right_in_any_order(bad_session: Session, tmp_path: Path) -> None:
-    (tmp_path / "atomic.cu").write_text(ATOMIC, encoding="utf-8")
-    kernel = catalogue.load(tmp_path / "atomic.cu")
-    case = sweep.case(kernel, Problem(33, 17, 200, beta=1), {}, bad_session.backend.info)
-    outcome = bad_session.measure(case)
-    assert outcome.status == "measured", outcome.reason
+    path = saved(tmp_path / "atomic.cu", ATOMIC)
+    right(bad_session, case_of(path, Problem(33, 17, 200, beta=1), bad_session.backend.info))
 
 
 def test_large_cases_are_not_tried_in_other_orders(device: DeviceInfo) -> None:
-    kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
     for size, is_tried in ((256, True), (257, False)):  # 256³ products and sums are 2²⁵ operations
-        case = sweep.case(kernel, Problem(size, size, size), {"TILE": 16}, device)
+        case = case_of("tiled", size, device, TILE=16)
         assert (case in checks.reordered_cases(case)) == is_tried
 
 
@@ -120,8 +116,7 @@ def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
         return require(runnable, trial, check, *more, **given)
 
     monkeypatch.setattr(Runnable, "require_right_trial", required)
-    good = catalogue.load(own_file("naive-2d"))
-    case = sweep.case(good, Problem(33, 17, 65), {"TILE": 8}, bad_session.backend.info)
+    case = case_of("naive-2d", "33x17x65", bad_session.backend.info, TILE=8)
     assert "right with one block after the other, wrong with several at once" in present(
         bad_session.measure(case).reason
     )
@@ -173,8 +168,7 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
         params = random_.choice(list(sweep.parameter_sets(kernel, {})))
         case = sweep.case(kernel, problem, params, device)
         if case.skip is None:
-            outcome = bad_session.measure(case)
-            assert outcome.status == "measured", f"{case.label} {problem}: {outcome.reason}"
+            right(bad_session, case)
             accepted += 1
 
 
@@ -183,8 +177,5 @@ def test_what_is_measured_was_read(bad_session: Session, write_kernel: KernelWri
     path = write_kernel()
     kernel = catalogue.load(path)
     path.write_text("no kernel at all")
-    device = bad_session.backend.info
-    case = sweep.case(kernel, Problem(33, 33, 33), next(sweep.parameter_sets(kernel, {})), device)
-    outcome = bad_session.measure(case)
-    assert outcome.status == "measured", outcome.reason
+    outcome = right(bad_session, case_of(kernel, 33, bad_session.backend.info, TILE=8))
     assert outcome.case.sha256 == kernel.sha256

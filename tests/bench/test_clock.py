@@ -10,13 +10,14 @@ from support import clock
 from support.kernels import GOOD_BODY, KernelWriter
 from support.optional import present, some
 from support.paths import KERNELS
+from support.products import case_of, right
 
 from matbench.backends import Backend
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, DeviceInfo, Problem
+from matbench.kernelfile import catalogue
+from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.worker.worker import Worker
@@ -42,19 +43,14 @@ def worker(device: DeviceInfo) -> Iterator[Worker]:
     made.builders.close()
 
 
-def case_of(write_kernel: KernelWriter, device: DeviceInfo) -> Case:
-    kernel = catalogue.load(write_kernel())
-    return sweep.case(kernel, Problem(128, 128, 128), {"TILE": 16}, device)
-
-
 def test_a_kernel_that_could_change_it_is_refused_and_the_next_is_measured(
     worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    cheat = catalogue.load(KERNELS / "cheats" / "cheat-pasted-assembly.cu")
-    refused = worker.measure(sweep.case(cheat, Problem(128, 128, 128), {}, device))
+    cheat = KERNELS / "cheats" / "cheat-pasted-assembly.cu"
+    refused = worker.measure(case_of(cheat, 128, device))
     assert (refused.status, refused.median_ns) == ("failed", None)
     assert "inline assembly needs CUDA" in present(refused.reason)
-    assert worker.measure(case_of(write_kernel, device)).status == "measured"
+    assert worker.measure(case_of(write_kernel(), 128, device, TILE=16)).status == "measured"
 
 
 WAYS = {
@@ -81,13 +77,11 @@ def test_assembly_is_refused_anyhow(way: str, backend: Backend, write_kernel: Ke
 def test_a_changed_clock_fails_its_case_and_not_the_next(
     what: str, worker: Worker, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    case = case_of(write_kernel, device)
-    before = worker.measure(case)
-    assert before.status == "measured", before.reason
+    case = case_of(write_kernel(), 128, device, TILE=16)
+    before = right(worker, case)
     with pytest.raises(CaseError, match="clock of its process is no longer the system's"):
         worker.run(measured_meanwhile, case, what)
-    after = worker.measure(case)
-    assert after.status == "measured", after.reason
+    after = right(worker, case)
     honest, next_ = (present(outcome.median_ns) for outcome in (before, after))
     assert honest / 10 < next_ < honest * 10
 
@@ -97,7 +91,7 @@ def test_what_the_clock_says_otherwise(
 ) -> None:
     """The control: without a look at the clock, the next kernel takes a few microseconds."""
     monkeypatch.setattr(Worker, "_require_clock", lambda _: None)
-    case = case_of(write_kernel, device)
+    case = case_of(write_kernel(), 128, device, TILE=16)
     assert worker.unfit(case) is None
     before = worker.measure(case)
     worker.run(measured_meanwhile, case, "all clocks")

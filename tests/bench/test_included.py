@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.kernels import GOOD_BODY, KernelWriter, saved
+from support.products import case_of
 
 from matbench.backends import Backend
 from matbench.bench.options import Options
@@ -13,8 +14,6 @@ from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.features.watch.versions import Saves
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, Problem
 
 
 def test_a_header_changed_midway_fails(write_kernel: KernelWriter, backend: Backend) -> None:
@@ -22,16 +21,12 @@ def test_a_header_changed_midway_fails(write_kernel: KernelWriter, backend: Back
     header = path.with_name("x.h")
     session = Session(backend, Cache(), Options(timed=False))
 
-    def case() -> Case:
-        kernel = catalogue.load(path)
-        return sweep.case(kernel, Problem(24, 24, 24), {"TILE": 8}, backend.info)
-
     header.write_text("struct a;\n")
-    loaded = case()
+    loaded = case_of(path, 24, backend.info, TILE=8)
     header.write_text("struct b;\n")
     with pytest.raises(CaseError, match=r"^x\.h changed after .*mine\.cu was read; run "):
         session.measure(loaded)
-    loaded = case()
+    loaded = case_of(path, 24, backend.info, TILE=8)
     assert session.measure(loaded).status == "measured"
     # The build stays the one that the record names.
     header.write_text("#error\n")

@@ -89,13 +89,12 @@ STRICT = ("-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Werror")
 QUICK = ("-Xcicc=-O0", "-Xptxas=-O0")  # for what is in the plain unit, too, which takes long
 
 
-def units(kernel: Kernel) -> dict[str, str]:
-    """The three builds of a kernel for CUDA: plain, clocked and staggered."""
-    return {
-        "plain": instrument.plain_unit(kernel),
-        "clocked": instrument.clocked_unit(kernel),
-        "staggered": instrument.staggered_unit(kernel),
-    }
+#: The builds of a kernel for CUDA.
+UNITS = {
+    "plain": instrument.plain_unit,
+    "clocked": instrument.clocked_unit,
+    "staggered": instrument.staggered_unit,
+}
 
 
 def architectures(kernel: Kernel) -> list[str]:
@@ -117,49 +116,36 @@ def compiled(text: Path, arch: str, macros: Mapping[str, int] | None, *flags: st
     return bytes(Cache().get_or_make(key, compile_it))
 
 
-Job = tuple[str, str, str, dict[str, int]]
+def jobs() -> Iterator[Any]:
+    """A kernel, what is compiled of it, for which architecture, and with which parameters.
 
-
-def ordinary_jobs(kernel: Kernel) -> Iterator[Job]:
-    """The unchanged file without definitions: a reader can paste it into any CUDA program."""
-    yield kernel.name, "alone", architectures(kernel)[-1], {}
-
-
-def long_jobs(kernel: Kernel) -> Iterator[Job]:
-    """Each unit, and every other set of parameters, the tutorial's for each architecture."""
-    first, *others = sweep.parameter_sets(kernel, {})
-    *older, last = architectures(kernel)
-    yield from ((kernel.name, unit, last, first) for unit in ("plain", "clocked", "staggered"))
-    yield from ((kernel.name, "plain", arch, first) for arch in older)
-    for params in others:
+    The unchanged file without definitions: a reader can paste it into any CUDA program. Among the
+    long tests each unit, and every other set of parameters, the tutorial's for each architecture;
+    and all of those kernels for which nvcc takes longest.
+    """
+    for kernel in FILES:
+        first, *others = sweep.parameter_sets(kernel, {})
+        *older, last = architectures(kernel)
+        found: list[tuple[str, str, dict[str, int]]] = [("alone", last, {})]
+        found += [(unit, last, first) for unit in ("plain", "clocked", "staggered")]
+        found += [("plain", arch, first) for arch in older]
         archs = (*older, last) if kernel.group == "tutorial" else (last,)
-        yield from ((kernel.name, "plain", arch, params) for arch in archs)
-
-
-def job_param(job: Job, *marks: pytest.MarkDecorator) -> Any:
-    return pytest.param(job, marks=marks, id="-".join(map(str, job[:3])) + f"{job[3]}")
-
-
-#: Where nvcc takes longest.
-SLOW = {kernel.name for kernel in FILES if kernel.group in ("ladder", "gallery")}
-JOBS = [
-    *(
-        job_param(job, *([pytest.mark.long] if job[0] in SLOW else []))
-        for kernel in FILES
-        for job in ordinary_jobs(kernel)
-    ),
-    *(job_param(job, pytest.mark.long) for kernel in FILES for job in long_jobs(kernel)),
-]
+        found += [("plain", arch, params) for params in others for arch in archs]
+        for unit, arch, params in found:
+            is_long = unit != "alone" or kernel.group in ("ladder", "gallery")
+            at = f"{kernel.name}-{unit}-{arch}{params}"
+            marks = [pytest.mark.long] * is_long
+            yield pytest.param(kernel, unit, arch, params, marks=marks, id=at)
 
 
 @needs_nvcc
-@pytest.mark.parametrize("job", JOBS)
-def test_nvcc_compiles_it_without_a_warning(job: Job, tmp_path: Path) -> None:
-    name, unit, arch, params = job
-    [kernel] = [kernel for kernel in FILES if kernel.name == name]
-    path = own_file(name)
+@pytest.mark.parametrize(("kernel", "unit", "arch", "params"), [*jobs()])
+def test_nvcc_compiles_it_without_a_warning(
+    kernel: Kernel, unit: str, arch: str, params: dict[str, int], tmp_path: Path
+) -> None:
+    path = own_file(kernel.name)
     if unit != "alone":
-        path = saved(tmp_path / f"{name}-{unit}.cu", units(kernel)[unit])
+        path = saved(tmp_path / f"{kernel.name}-{unit}.cu", UNITS[unit](kernel))
     needs_optimiser = arch.endswith("a")  # wgmma and its registers; without, nvcc 13.0 crashes
     flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
     # A unit is in another folder than the headers that it includes.
@@ -194,7 +180,7 @@ def test_nvcc_names_the_kernels_own_line(unit: str, tmp_path: Path) -> None:
     wrong = tiled.source.replace("float sum = 0.0f;", "float sum = zero;")
     line = next(n for n, text in enumerate(wrong.splitlines(), 1) if "zero;" in text)
     mine = msgspec.structs.replace(tiled, source=wrong, path="folder/mine.cu")
-    path = saved(tmp_path / "unit.cu", units(mine)[unit])
+    path = saved(tmp_path / "unit.cu", UNITS[unit](mine))
     with pytest.raises(CompileError, match=re.escape(f"folder/mine.cu({line}): error")):
         compile_cubin(path, "sm_90")
 

@@ -10,64 +10,44 @@ from matbench.bench import loop
 from matbench.bench.loop import sample_until_known
 from matbench.bench.options import Options
 from matbench.model import Conditions
-from matbench.records.outcome import Timing
 
 QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3)
 
 
-def sampled(moments: list[Conditions]) -> Timing:
-    """The result of sampling with these clocks, one reading after the other."""
+def at(*clocks: int) -> list[Conditions]:
+    """Readings of a clock in MHz: a try reads it before its warm-up, after it, and at the end."""
+    return [Conditions(sm_mhz=mhz) for mhz in clocks]
+
+
+HINT = "(`matbench doctor` says how to hold it)"
+MOVED = f"SM clock varied from 1,900 to 1,980 MHz during sampling {HINT}"
+
+
+@pytest.mark.parametrize(
+    ("moments", "attempts", "note"),
+    [
+        (at(345, 1980, 1980), 1, None),  # a GPU is idle before the first launch: it does not count
+        (at(1980, 1980, 1945), 1, None),
+        ([Conditions(load=7.5, governor="performance")], 1, None),
+        (at(1980, 1980, 1900, 1980), 2, None),
+        (at(1980, 1980, 1900, *(1980, 1980, 1800) * 2), 3, MOVED),
+        ([Conditions(sm_mhz=1980, throttled=("SwPowerCap",))], 3,
+         "clocks throttled during sampling: SwPowerCap"),
+    ],
+    ids=["calm", "within two percent", "a processor", "moved once", "moved most in later tries",
+         "throttled"],
+)  # fmt: skip
+def test_samples_are_taken_again_unless_clocks_are_calm(
+    moments: list[Conditions], attempts: int, note: str | None
+) -> None:
+    """Three times at most; then the first of equal tries is kept and marked."""
     told = iter(moments)
-    last = moments[-1]
-    return sample_until_known(lambda: 1000.0, 0, QUICK.on("gpu"), lambda: next(told, last))
-
-
-CALM = Conditions(sm_mhz=1980)
-
-
-def test_calm_clocks_need_one_try() -> None:
-    idle = Conditions(sm_mhz=345)  # before the first launch a GPU is idle: this does not count
-    found = sampled([idle, CALM, CALM])
-    assert found.attempts == 1
-    assert found.notes == ()
-    assert found.rounds == (), "there is only one"
-    assert [moment.sm_mhz for moment in found.conditions] == [345, 1980, 1980]
-
-
-def test_a_clock_that_moved_is_sampled_again_and_the_calm_try_counts() -> None:
-    moved = [CALM, CALM, Conditions(sm_mhz=1900)]
-    found = sampled([*moved, CALM])
-    assert found.attempts == 2
-    assert found.notes == ()
-
-
-def test_after_three_tries_the_row_is_marked_and_kept() -> None:
-    # A try reads the clocks before warm-up, after it, and at the end.
-    first, later = ([CALM, CALM, Conditions(sm_mhz=mhz)] for mhz in (1900, 1800))
-    found = sampled([*first, *later, *later])
-    assert found.attempts == 3
+    found = sample_until_known(lambda: 1e3, 0, QUICK.on("gpu"), lambda: next(told, moments[-1]))
+    assert found.attempts == attempts
     assert found.samples_ns
-    [note] = found.notes
-    assert "SM clock varied from 1,900 to 1,980 MHz" in note, "that of the first of equal tries"
-
-
-def test_what_held_the_clocks_down_is_named() -> None:
-    throttled = Conditions(sm_mhz=1980, throttled=("SwPowerCap",))
-    found = sampled([throttled])
-    assert found.attempts == 3
-    assert "clocks throttled during sampling: SwPowerCap" in found.notes
-
-
-def test_a_move_within_two_percent_is_calm() -> None:
-    found = sampled([CALM, CALM, Conditions(sm_mhz=1945)])
-    assert found.attempts == 1
-
-
-def test_a_processor_is_never_sampled_again_for_its_clocks() -> None:
-    busy = Conditions(load=7.5, governor="performance")
-    found = sampled([busy])
-    assert found.attempts == 1
-    assert found.conditions[0] == busy
+    assert found.notes == (() if note is None else (note,))
+    assert found.rounds == (), "there is only one"
+    assert attempts > 1 or {*found.conditions} == {*moments}
 
 
 def test_half_of_what_passes_counts_however_long_verifying_takes(

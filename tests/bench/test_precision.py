@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.judging import judge
 from support.optional import present
 from support.paths import KERNELS
-from support.samples import sampled
+from support.samples import judge, sampled
 
 from matbench.backends import host, open_backend
 from matbench.bench import diagnosis

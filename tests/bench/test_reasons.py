@@ -1,40 +1,125 @@
-"""The reason of a wrong kernel names the mistake: terms of K, precision, compilers' warnings."""
+"""The reasons given for a wrong C."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
+from support.golden import told_again
 from support.kernels import saved, text_of
-from support.optional import present, some
+from support.optional import present
 from support.paths import output_of
 from support.sources import kernel
 
 from matbench.backends.building import warnings_of
+from matbench.bench import diagnosis
+
+VECTOR = text_of("vector.cu")
+
+
+def test_what_is_wrong_with_a_vector(
+    matbench: Matbench, tmp_path: Path, file_regression: FileRegressionFixture
+) -> None:
+    """A kernel over N numbers has one thread each; a sum has one block."""
+
+    def said(source: str) -> str:
+        (_, workload, sizes, inputs), body = (
+            source.split("\n")[0].split(),
+            source.partition("\n")[2],
+        )
+        text = VECTOR.replace("WORKLOAD", workload).replace("BODY", body)
+        dot = workload == "dot"
+        text = text.replace("ARGS", '"A", "B", "C", "N"' if dot else '"A", "C", "N"')
+        text = text.replace("GRID", "1" if dot else "ceil_div(N, 64)")
+        parameters = "const float *A, const float *B, float *C" if dot else "const int *A, int *C"
+        path = saved(tmp_path / "mine.cu", text.replace("PARAMETERS", parameters))
+        matbench("run", path, "--sizes", sizes, "--inputs", inputs, *QUICK, code=1)
+        return " | ".join(present(outcome.reason) for outcome in last_run())
+
+    told_again(Path(__file__).with_name("reasons-of-vectors.txt"), said, file_regression)
+
+
+#: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
+REGIONS = {
+    "the last row": (np.s_[8:, :], {"TILE": 16}, "only in the last row"),
+    "the last column": (np.s_[:, 12:], {"TILE": 16}, "only in the last column"),
+    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within rows 7–7, columns 1–12"),
+    "beyond tiles": (np.s_[6:, 11:], {"T": 5}, "only at the edge, beyond whole multiples of T = 5"),
+    "tiles of 1": (np.s_[7:9, 1:12], {"T": 1}, "within rows 7–8, columns 1–11"),
+    "rows": (np.s_[5:, :], {}, "all rows from 5 on"),
+    "columns": (np.s_[:, 3:], {}, "all columns from 3 on"),
+    "every third row": (np.s_[1::3, :], {}, "every 3rd row from 1 on"),
+    "every second column": (np.s_[:, ::2], {}, "every 2nd column from 0 on"),
+    "a tile": (np.s_[2:4, 3:5], {}, "within rows 2–3, columns 3–4"),
+    "all": (np.s_[:, :], {}, "every element"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
+def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[where] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, params) == [words]
+
+
+@pytest.mark.parametrize("ordinal", ["4th", "11th", "13th", "20th", "22nd", "101st", "110th"])
+def test_every_so_manyth_element_is_named(ordinal: str) -> None:
+    expected = np.arange(1.0, 501.0, dtype=np.float32).reshape(1, 500)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[0, 2 :: int(ordinal[:-2])] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, {}) == [f"every {ordinal} element from 2 on"]
+
+
+@pytest.mark.parametrize("many", [2, 3])
+def test_three_wrong_elements_are_enough_to_tell_what_they_share(many: int) -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[[0, 3, 4][:many], [0, 5, 2][:many]] = True
+    C = np.where(wrong, 7, expected).astype(np.float32)
+    assert ("all are 7" in diagnosis.patterns(C, expected, wrong, {})) == (many == 3)
+    vector = expected[:1, :many]
+    shifted = diagnosis.patterns(vector - 1, vector, np.ones(vector.shape, bool), {})
+    assert ("shifted by one, towards the end" in shifted) == (many == 3)
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(0.99, True), (1.05, False)])
+def test_what_is_done_to_all_may_vary_a_little(share: float, is_told: bool) -> None:
+    """A factor by 1e-4 of it, a sum by 1e-5 of the largest number."""
+    expected = np.arange(1.0, 118.0).reshape(9, 13)
+    varied = share * np.linspace(-0.5, 0.5, expected.size).reshape(expected.shape)
+    for C, words in (
+        (2 * expected * (1 + 1e-4 * varied), "each multiplied by 2"),
+        (expected + 5 + 1e-5 * 117 * varied, "each off by +5"),
+    ):
+        told = diagnosis.patterns(C, expected, np.ones(C.shape, bool), {})
+        assert (words in told) == is_told
+
+
+def test_no_region_is_named_where_there_is_none() -> None:
+    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
+    wrong = np.zeros(expected.shape, bool)
+    wrong[[0, 3, 4, 8], [0, 5, 2, 12]] = True
+    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+    assert diagnosis.patterns(C, expected, wrong, {}) == []
+
+
+# -- a run, which names mistakes, precision and compilers' warnings ------------------------------
+
 
 NAIVE = text_of("rounding.cu")
 LOOP = "float sum = 0; for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];"
-CUT = """__device__ float cut(float x)
-{
-    unsigned bits = __float_as_uint(x);
-    bits += ROUND;
-    return __uint_as_float(bits & ~MASKu);
-}
-"""
-#: What is added before bits are cut off, which bits these are, and what is said.
-ROUNDED = {
-    "tf32": ("0xfffu + ((bits >> 13) & 1u)", "0x1fff", "inputs of 11 bits", "tf32"),
-    "truncated": ("0u", "0x1fff", "inputs of 11 bits", "tf32"),
-    "bfloat16": ("0x7fffu + ((bits >> 16) & 1u)", "0xffff", "inputs of 8 bits", "bfloat16"),
-}
 
 
-def written(folder: Path, body: str, helpers: str = "", real: str = "float") -> Path:
-    path = folder / "mine.cu"
-    text = NAIVE.replace("HELPERS", helpers).replace("BODY", body).replace("REAL", real)
-    path.write_text(text)
-    return path
+def written(folder: Path, body: str, real: str = "float") -> Path:
+    text = NAIVE.replace("BODY", body).replace("REAL", real)
+    return saved(folder / "mine.cu", text)
 
 
 def reasons(matbench: Matbench, path: Path | str, sizes: str) -> list[str]:
@@ -42,81 +127,41 @@ def reasons(matbench: Matbench, path: Path | str, sizes: str) -> list[str]:
     return [present(outcome.reason) for outcome in last_run()]
 
 
-@pytest.mark.parametrize("kind", some(ROUNDED, "bfloat16"))
-def test_a_file_that_rounds_inputs_is_told(kind: str, tmp_path: Path, matbench: Matbench) -> None:
-    added, mask, inputs, precision = ROUNDED[kind]
-    helpers = CUT.replace("ROUND", added).replace("MASK", mask)
-    body = LOOP.replace(
-        "A[row * K + k] * B[k * N + col]", "cut(A[row * K + k]) * cut(B[k * N + col])"
-    )
-    path = written(tmp_path, body, helpers)
-    for reason in reasons(matbench, path, "1,40x50x60"):
-        assert f'× the bound; as exact as {inputs}: declare `precision = "{precision}"`' in reason
+def ends(found: list[str]) -> str:
+    """What reasons say last, beyond places and sizes of errors."""
+    return " | ".join(dict.fromkeys(reason.rpartition("; ")[2] for reason in found))
+
+
+def test_a_wrong_kernel_is_told_what_it_does(
+    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+) -> None:
+    """And once it declares that, it is right."""
+
+    def said(source: str) -> str:
+        (_, sizes, real), body = source.split("\n")[0].split(), source.partition("\n")[2]
+        path = written(tmp_path, body, real)
+        found = reasons(matbench, path, sizes)
+        told = ends(found)
+        if declare := re.search(r'declare `(\w+) = "(\w+)"`', told):
+            assert all("; largest error " in one and "× the bound; " in one for one in found)
+            front_matter = f"{declare[1]}={declare[2]}"
+            matbench("run", path, "--sizes", sizes, "--front-matter", front_matter, *QUICK)
+        return told
+
+    told_again(Path(__file__).with_name("reasons.txt"), said, file_regression)
+
+
+def test_a_cast_is_told(
+    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+) -> None:
+    def said(product: str) -> str:
+        path = tmp_path / "mine.py"
+        saved(path, f"import numpy as np\n\n\ndef f(A, B):\n    return {product}\n")
+        [reason] = reasons(matbench, f"{path}::f", "8x8x60")  # fewer elements tell nothing
         assert "; largest error " in reason
-    matbench("run", path, "--sizes", "40x50x60", "--front-matter", f"precision={precision}", *QUICK)
+        return ends([reason])
 
-
-def test_doubles_with_float_sums_say_what_to_declare(tmp_path: Path, matbench: Matbench) -> None:
-    path = written(tmp_path, LOOP, real="double")
-    for reason in reasons(matbench, path, "1,40x50x60"):
-        assert reason.endswith('as exact as float32 sums: declare `accumulator = "float32"`')
-        assert "× the bound; " in reason
-    matbench("run", path, "--sizes", "40", "--front-matter", "accumulator=float32", *QUICK)
-
-
-def test_other_mistakes_of_doubles_are_not_called_so(tmp_path: Path, matbench: Matbench) -> None:
-    path = written(
-        tmp_path, LOOP.replace("k = 0", "k = 1").replace("float", "double"), real="double"
-    )
-    [reason] = reasons(matbench, path, "40")
-    assert reason.endswith("it leaves out the first term of K")
-
-
-@pytest.mark.parametrize(
-    ("product", "words"),
-    [
-        pytest.param("np.float32(np.float16(A)) @ np.float32(np.float16(B))",
-         'as exact as float16 inputs: declare `precision = "float16"`', marks=pytest.mark.long),
-        ("np.float32(np.float16(A) @ np.float16(B))",
-         "all of C has only 11 bits, as if it were float16"),
-        pytest.param("np.float32(np.float64(A) @ B) * (1 + 2e-5)", "every element",
-                     marks=pytest.mark.long),
-    ],
-)  # fmt: skip
-def test_a_cast_is_told(product: str, words: str, tmp_path: Path, matbench: Matbench) -> None:
-    path = saved(
-        tmp_path / "mine.py", f"import numpy as np\n\n\ndef f(A, B):\n    return {product}\n"
-    )
-    [reason] = reasons(matbench, f"{path}::f", "8x8x60")  # fewer elements tell nothing
-    assert "; largest error " in reason
-    assert reason.endswith(words)
-
-
-@pytest.mark.parametrize(
-    ("times", "words"),
-    [
-        ("k < K / 16 * 16", "of K, it leaves out terms 64–76"),
-        ("k % 16 != 15", "of K, it leaves out every 16th term from 15 on"),
-        pytest.param("k % 16 < 14", "of K, it leaves out terms 14–15 of every 16",
-                     marks=pytest.mark.long),
-        ("(k < 72 ? k < 64 ? 1 : 2 : 0)",
-         "of K, it leaves out terms 72–76 and adds terms 64–71 twice"),
-        ("k + 1 != K", "it leaves out the last term of K"),
-    ],
-)  # fmt: skip
-def test_lost_or_doubled_terms(times: str, words: str, tmp_path: Path, matbench: Matbench) -> None:
-    body = LOOP.replace("sum +=", f"sum += ({times}) *")
-    [reason] = reasons(matbench, written(tmp_path, body), "40x50x77")
-    assert reason.split("; ")[-1] == words
-
-
-def test_rows_of_every_period_are_named(tmp_path: Path, matbench: Matbench) -> None:
-    body = f"{LOOP} if (row % 8 > 1) sum += row * col;"
-    [reason] = reasons(matbench, written(tmp_path, body), "40x50x30")
-    assert reason.endswith("; rows 2–7 of every 8")
-    body = f"{LOOP} if (row % 8 > 3 || col % 16 > 3) sum += 1 + row * col;"
-    [reason] = reasons(matbench, written(tmp_path, body), "40x50x30")
-    assert reason.endswith("; right only in rows 0–3 of every 8, columns 0–3 of every 16")
+    told_again(Path(__file__).with_name("reasons-of-casts.txt"), said, file_regression)
 
 
 def test_a_wrong_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: Matbench) -> None:
@@ -125,17 +170,11 @@ def test_a_wrong_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: M
     path = written(tmp_path, body)
     for _ in range(2):
         [reason] = reasons(matbench, path, "64")
-        assert reason.endswith("; mine.cu:12: variable 'sum' is uninitialized when used here")
+        assert reason.endswith("; mine.cu:11: variable 'sum' is uninitialized when used here")
     body = "float other; if (K < 0) other += 1;\n" + LOOP
     right = written(tmp_path, body)
     matbench("run", right, "--sizes", "64", *QUICK)
     assert "uninitialized" not in str(last_run())
-
-
-def test_an_array_that_nothing_clears_is_named(tmp_path: Path, matbench: Matbench) -> None:
-    body = LOOP.replace("float sum = 0", "float s[2]").replace("sum +=", "s[k % 2] +=")
-    [reason] = reasons(matbench, written(tmp_path, f"{body} float sum = s[0] + s[1];"), "64")
-    assert reason.endswith("; `s` at mine.cu:11 is added to, but never set")
 
 
 @pytest.mark.long
@@ -144,7 +183,7 @@ def test_an_endless_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench
     path = written(tmp_path, body)
     matbench("run", path, "--sizes", "64", "--timeout", "3", *QUICK, code=None)
     [outcome] = last_run()
-    assert "mine.cu:11: result of comparison of unsigned expression >= 0 is always true" in present(
+    assert "mine.cu:10: result of comparison of unsigned expression >= 0 is always true" in present(
         outcome.reason
     )
 

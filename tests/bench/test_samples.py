@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.judging import judge
 from support.optional import present
-from support.samples import prepared_on
+from support.samples import any_kernel, buffers_of, judge, prepared_on, problems
 
 from matbench import workloads
 from matbench.backends import Backend, devices, open_backend
@@ -27,8 +26,6 @@ from matbench.errors import BuildError, CaseError
 from matbench.model import (
     U32,
     Inputs,
-    Kernel,
-    LaunchRules,
     NumericContract,
     Precision,
     Problem,
@@ -58,26 +55,9 @@ def right_result(trial: oracle.Trial) -> Any:
 
 
 PROBLEMS = st.one_of(
-    st.builds(
-        Problem,
-        st.integers(1, 70),
-        st.integers(1, 70),
-        st.integers(1, 90),
-        inputs=st.sampled_from(["uniform", "signed", "normal"]),
-        seed=st.integers(0, 100),
-        alpha=st.sampled_from([1.0, 1.0, -0.7]),
-        beta=st.sampled_from([0.0, 0.0, 1.3]),
-    ),
+    problems(70, 70, 90, alpha=(1.0, 1.0, -0.7), beta=(0.0, 0.0, 1.3)),
     *(
-        st.builds(
-            Problem,
-            st.just(1),
-            st.integers(1, 3000),
-            st.just(1),
-            inputs=st.sampled_from(workloads.get(name).inputs),
-            seed=st.integers(0, 100),
-            workload=st.just(name),
-        )
+        problems(1, 3000, 1, inputs=workloads.get(name).inputs, workload=name)
         for name in ("dot", "cubes", "reverse")
     ),
 )
@@ -97,13 +77,7 @@ EIGHT_BITS = [
     NumericContract("int8", "int8", sums_in="int32", result="int32"),
 ]
 #: With several blocks of 128 columns and terms, and a part of one.
-BLOCKS = st.builds(
-    Problem, st.integers(1, 40), st.integers(1, 300), st.integers(1, 400),
-    inputs=st.sampled_from(["uniform", "signed", "normal"]), seed=st.integers(0, 100),
-    alpha=st.sampled_from([1.0, 1.0, -2.0]), beta=st.sampled_from([0.0, 0.0, 3.0]),
-)  # fmt: skip
-
-
+BLOCKS = problems(40, 300, 400, alpha=(1.0, 1.0, -2.0), beta=(0.0, 0.0, 3.0))
 KINDS: list[Inputs] = ["signed", "uniform"]
 #: By the size of all terms, and by what is typical of sums whose terms have random signs.
 BOUNDS = [
@@ -165,9 +139,7 @@ def check_sample(
     backend = kernels.backend
     with prepared_on(kernels, problem, contract) as prepared:
         samples = Samples(prepared)
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales=contract.scales)
-        shape = workloads.workload_of(problem).shape("C", problem)
-        buffers = prepared.buffers(shape, kernel if contract.scales else None)
+        buffers = buffers_of(prepared, contract)
         draw = samples.draw(key)
         trial = samples.trial(buffers, draw)
         if problem.workload == "matmul":
@@ -217,7 +189,7 @@ def test_the_device_knows_what_8_bit_inputs_and_scales_give(
 def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
     contract = NumericContract("e4m3", "e4m3", scales="blocks")
     with prepared_on(kernels, Problem(5, 300, 400), contract) as prepared:
-        plain = Kernel(name="any", launch=LaunchRules((1,), (1,)), scales="blocks")
+        plain = any_kernel(scales="blocks")
         samples = Samples(prepared)
         one, other = (
             samples.trial(prepared.buffers((5, 300), kernel), samples.draw(7)).scales
@@ -228,7 +200,7 @@ def test_scales_are_read_back_from_any_layout(kernels: DeviceKernels) -> None:
 
 def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -> None:
     with prepared_on(kernels, Problem(5, 6, 7, batch=3)) as prepared:
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)))
+        kernel = any_kernel()
         samples, buffers = Samples(prepared), prepared.buffers((5, 6), kernel)
         trials = [samples.trial(buffers, samples.draw(1), item) for item in buffers.items]
         samples.write(buffers, samples.draw(1))
@@ -241,7 +213,7 @@ def test_sets_of_few_layouts_and_their_sources_are_kept(kernels: DeviceKernels) 
     with prepared_on(kernels, Problem(5, 6, 7)) as prepared:
         before = len(prepared._held)
         for padding in (1, 2, 3, 4, 1):
-            kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=padding)
+            kernel = any_kernel(padding=padding)
             buffers = prepared.buffers((5, 6), kernel)
             for matrix in (*buffers.inputs, buffers.C, *buffers.given):
                 assert matrix.arena.buffer in prepared._held
@@ -263,7 +235,7 @@ def at_33(kernels: DeviceKernels) -> Iterator[tuple[Samples, Buffers]]:
 def test_overwritten_guards_are_told_and_restored(side: str, kernels: DeviceKernels) -> None:
     """All of them, to the very first and last; then they are as they were."""
     with prepared_on(kernels, Problem(33, 40, 50, inputs="signed")) as prepared:
-        kernel = Kernel(name="any", launch=LaunchRules((1,), (1,)), padding=3)
+        kernel = any_kernel(padding=3)
         samples, buffers = Samples(prepared), prepared.buffers((33, 40), kernel)
         C, draw = buffers.given[-1], samples.draw(1)
         first, last = C.start // 4 - 2**16, C.start // 4 + C.extent.words + 2**16 - 1
@@ -488,18 +460,7 @@ def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folde
         cuda.close()
 
 
-@given(
-    problem=st.builds(
-        Problem,
-        st.integers(1, 40),
-        st.integers(1, 40),
-        st.integers(1, 60),
-        inputs=st.sampled_from(["uniform", "signed"]),
-        alpha=st.sampled_from([1.0, -0.7]),
-        beta=st.sampled_from([0.0, 1.3]),
-    ),
-    key=KEYS,
-)
+@given(problems(40, 40, 60, alpha=(1.0, -0.7), beta=(0.0, 1.3), inputs=("uniform", "signed")), KEYS)
 def test_meanwhile_a_number_of_a_is_0(kernels: DeviceKernels, problem: Problem, key: int) -> None:
     """What is expected changes with it; afterwards both are as before, bit for bit."""
     backend = kernels.backend

@@ -13,15 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
+from support.products import right
 
 from matbench.analysis import leaders, limits, statistics
-from matbench.backends import Backend, Buffer, Work, open_backend
+from matbench.backends import Buffer, Work, open_backend
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
-from matbench.bench.options import CHECKS, Options
+from matbench.bench.options import CHECKS
 from matbench.bench.samples import SampleCheck, Samples
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -31,14 +33,7 @@ from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, NumericContract, Problem
 from matbench.worker import comparing
 
-QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
-
-
-@pytest.fixture
-def timed(backend: Backend) -> Session:
-    """A session with timing, on the device that is already open."""
-    return Session(backend, Cache(), QUICK)
 
 
 def case_of(path: Any, session: Session, size: int = 24) -> Case:
@@ -53,25 +48,24 @@ def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
     # A name of the clocked build's own.
     taken = "#define thread 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * thread")
-    outcome = timed.measure(case_of(write_kernel(body=taken), timed))
-    assert outcome.status == "measured"
+    outcome = right(timed, case_of(write_kernel(body=taken), timed))
     assert outcome.median_ns is not None
     assert outcome.blocks is None
     assert any(note.startswith("not clocked: ") for note in outcome.notes)
 
 
 def test_a_slow_launch_whose_time_is_known_is_clocked_once(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launches, "SLOW_NS", 0.0)
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    take, launched = timed.backend.timed_ns, []
+    launched: list[float] = []
 
-    def timed_ns(work: Work) -> float:
-        launched.append(take(work))
-        return launched[-1]
+    def note(_: Work, taken_ns: float) -> float:
+        launched.append(taken_ns)
+        return taken_ns
 
-    monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
+    watch(after=note)
     outcome = timed.measure(case_of(write_kernel(), timed))
     slowdown = 1 + present(present(outcome.blocks).perturbation)
     assert any(ns / present(outcome.median_ns) == pytest.approx(slowdown) for ns in launched)
@@ -118,18 +112,17 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
 
 
 def test_a_comparison_places_data_and_code_anew(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between blocks of pairs, the matrices move, and the other side's code is loaded first."""
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
-    take, used = timed.backend.timed_ns, []
+    used: list[tuple[Any, int, int]] = []
 
-    def timed_ns(work: Any) -> float:
+    def note(work: Any) -> None:
         program, place = work.calls[0].program, work.calls[0].arguments[2].handle.int_ptr
         used.append((program, program.program.int_ptr, place))
-        return take(work)
 
-    monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
+    watch(note)
     loaded = []
     reload = type(timed.program(case)).reload
 
@@ -153,20 +146,19 @@ def test_a_comparison_places_data_and_code_anew(
 
 
 def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch
 ) -> None:
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
-    take, seen = timed.backend.timed_ns, dict[int, float]()
+    seen = dict[int, float]()
     least = leaders.LEAST[timed.backend.info.kind]
     verdicts = []
     for difference in (0.9 * least, 1.5 * least):
 
-        def timed_ns(work: Any, by: float = difference) -> float:
-            take(work)
+        def taken_ns(work: Any, _: float, by: float = difference) -> float:
             program = id(work.calls[0].program)
             return 1e6 * (1 + by * seen.setdefault(program, len(seen)))
 
-        monkeypatch.setattr(timed.backend, "timed_ns", timed_ns)
+        watch(after=taken_ns)
         plan = msgspec.structs.replace(PLAN, threshold=least / 10)
         verdicts.append(comparing.here(timed, case, other, plan, seed=0).verdict)
     assert verdicts[0] == "UNDECIDED"
@@ -174,18 +166,17 @@ def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
 
 
 def test_a_comparison_of_hot_launches_takes_means_of_many(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each launch of a hot sample has its own buffers, as many as half of the cache holds."""
     back_to_back(timed, monkeypatch, "surprises")
-    take, sets = timed.backend.timed_ns, []
+    sets: list[list[int]] = []
 
-    def counted(work: Work) -> float:
+    def note(work: Work) -> None:
         if is_batch(work):
             sets.append([id(call.arguments[2]) for call in work.calls])
-        return min(take(work), 5e3)  # also on a loaded machine
 
-    monkeypatch.setattr(timed.backend, "timed_ns", counted)
+    watch(note, lambda _, taken_ns: min(taken_ns, 5e3))  # also on a loaded machine
     case = case_of(write_kernel(), timed, size=24)
     duel = comparing.here(timed, case, case, PLAN, seed=0)
     assert duel.comparison is not None
@@ -207,21 +198,17 @@ def test_a_comparison_of_hot_launches_takes_means_of_many(
 
 @pytest.mark.parametrize(("launch_ns", "times"), [(1e8, 1), (190e3, 5)])
 def test_a_hot_sample_has_as_many_launches_as_take_a_millisecond(
-    launch_ns: float, times: int, write_kernel: KernelWriter, timed: Session,
+    launch_ns: float, times: int, write_kernel: KernelWriter, timed: Session, watch: Watch,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch, "surprises")
     counts: list[int] = []
 
-    take = timed.backend.timed_ns
-
-    def slow(work: Work) -> float:
+    def note(work: Work) -> None:
         if is_batch(work):
             counts.append(len(work.calls))
-        take(work)
-        return launch_ns
 
-    monkeypatch.setattr(timed.backend, "timed_ns", slow)
+    watch(note, lambda *_: launch_ns)
     case = case_of(write_kernel(), timed, size=8)
     assert look_here(timed, case, 4, 1e12, check=True).status == "measured"
     assert counts[0] == 2  # to know how long a launch takes
@@ -276,24 +263,22 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
 )  # fmt: skip
 def test_whatever_a_batch_changes_but_its_results_is_noticed(
     place: str, surprised: bool, check: str | None, write_kernel: KernelWriter, timed: Session,
-    monkeypatch: pytest.MonkeyPatch,
+    watch: Watch, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Decoys are enough, unless only a surprise looks there."""
     back_to_back(timed, monkeypatch, *(() if surprised else ("surprises",)))
     parts = PADDED if place == "between rows" else {}
     case = case_of(write_kernel(**parts), timed, size=24)
-    values = count(7)
-    take, lay_out = timed.backend.timed_ns, BatchArena.lay_out
+    values, lay_out = count(7), BatchArena.lay_out
     laid_out: list[tuple[BatchArena, list[list[Guarded]]]] = []
 
     def recorded(arena: BatchArena, *more: Any) -> list[list[Guarded]]:
         laid_out.append((arena, lay_out(arena, *more)))
         return laid_out[-1][1]
 
-    def overwritten(work: Work) -> float:
-        taken = take(work)
+    def overwritten(work: Work, taken_ns: float) -> float:
         if not is_batch(work):
-            return taken
+            return taken_ns
         arena, sets = laid_out[-1]
         A, _, C = sets[0]
         start, words = C.start // 4, C.extent.words
@@ -308,10 +293,10 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
             "the order of terms": (present(timed._samples)._order[0], 50),
         }[place]
         timed.kernels.fill(buffer, at, 1, next(values))
-        return taken
+        return taken_ns
 
     monkeypatch.setattr(BatchArena, "lay_out", recorded)
-    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
+    watch(after=overwritten)
     outcome = timed.measure(case)
     assert outcome.check == check, outcome.reason
     assert outcome.status == ("wrong" if check else "measured")
@@ -329,24 +314,19 @@ def test_a_check_launches_what_can_hardly_vary_more_often(
 
 
 def test_surprises_come_before_and_after_the_samples_in_any_case(
-    write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back_to_back(timed, monkeypatch)
     monkeypatch.setattr(launches, "_SURPRISES", 10**9)
-    surprise, events = Launches._surprise, []
-    take = timed.backend.timed_ns
+    surprise, events = Launches._surprise, list[str]()
 
     def counted(made: Launches, count: int) -> None:
         events.append("begin")
         surprise(made, count)
         events[-1:] = [] if events[-1] == "begin" else [events[-1], "surprise"]
 
-    def sampled(work: Work) -> float:
-        events.append("batch")
-        return take(work)
-
     monkeypatch.setattr(Launches, "_surprise", counted)
-    monkeypatch.setattr(timed.backend, "timed_ns", sampled)
+    watch(lambda _: events.append("batch"))
     assert timed.measure(case_of(write_kernel(), timed)).status == "measured"
     of_surprise = ["begin", "batch", "surprise"]
     assert events[:4] == ["batch", *of_surprise]  # how long a launch takes comes first
@@ -363,17 +343,12 @@ def test_no_place_follows_from_the_others() -> None:
     ("words", "alone"), [pytest.param(24 * 24 - 1, False, marks=pytest.mark.long), (24 * 24, True)]
 )
 def test_a_kernel_whose_variables_could_hold_c_is_launched_alone(
-    words: int, alone: bool, write_kernel: KernelWriter, timed: Session,
+    words: int, alone: bool, write_kernel: KernelWriter, timed: Session, watch: Watch,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     back_to_back(timed, monkeypatch)
-    take, counts = timed.backend.timed_ns, []
-
-    def counted(work: Work) -> float:
-        counts.append(len(work.calls))
-        return take(work)
-
-    monkeypatch.setattr(timed.backend, "timed_ns", counted)
+    counts: list[int] = []
+    watch(lambda work: counts.append(len(work.calls)))
     keeps = GOOD_BODY.replace("float sum", "kept[0] = 0.0f; float sum", 1)
     path = write_kernel(body=f"__device__ float kept[{words}];\n{keeps}")
     assert timed.measure(case_of(path, timed)).status == "measured"
@@ -625,8 +600,7 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
         patch.setattr(Launches, "time", spoil)
         with pytest.raises(CaseError):
             timed.measure(case)
-    outcome = timed.measure(case)
-    assert outcome.status == "measured", outcome.reason
+    right(timed, case)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ from support.kernels import (
     SIZES,
     KernelWriter,
     changed,
-    own_file,
     saved,
     text_of,
 )
 from support.optional import present
+from support.products import case_of
 
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
@@ -34,8 +34,7 @@ from matbench.bench.options import CHECKS, Options, Round
 from matbench.bench.session import Session
 from matbench.bench.sustained import Block, Meter
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, Conditions, DeviceInfo, Kernel, Problem
+from matbench.model import Conditions, DeviceInfo
 from matbench.records.outcome import Outcome, Sustained
 from matbench.show import comparisons, formats
 from matbench.worker import comparing
@@ -44,10 +43,6 @@ pytestmark = pytest.mark.usefixtures("own_state")
 
 SHORT = ("--sizes", "64", "--sustained", "0.1", *QUICK)
 TILED = ("tiled", "--set", "TILE=8", *SHORT)
-
-
-def case_of(kernel: Kernel, size: int, tile: int, info: DeviceInfo) -> Case:
-    return sweep.case(kernel, Problem(size, size, size), {"TILE": tile}, info)
 
 
 def only() -> Outcome:
@@ -80,7 +75,7 @@ def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.M
     monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
     cache = Cache()
     options = Options(blocks=False, sustained_s=0.2)
-    [case] = [case_of(catalogue.load(own_file("naive-2d")), 64, 8, device)]
+    case = case_of("naive-2d", 64, device, TILE=8)
     plan = ComparisonPlan(looks=(9,))
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
         record = comparing.here(session, case, case, plan, 0)
@@ -141,7 +136,7 @@ def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
     """A kernel file's outcome with sustained launches, without some checks."""
     cache = Cache()
     options = Options(blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - without)
-    case = case_of(catalogue.load(path), 384, 16, info)
+    case = case_of(path, 384, info, TILE=16)
     with closing(Session(backends.open_backend(info, cache), cache, options)) as session:
         first = session.measure(case)
         lasting = session.measure(case, Round(2, is_sustained=True))
@@ -206,7 +201,7 @@ def test_compare_refuses_it_too(
     path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", "100")})
     backwards = GOOD_BODY.replace("int k = 0; k < K; ++k", "int k = K - 1; k >= 0; --k")
     other = write_kernel("backwards", body=backwards)
-    case, partner = (case_of(catalogue.load(file), 384, 16, device) for file in (path, other))
+    case, partner = (case_of(file, 384, device, TILE=16) for file in (path, other))
     cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
     with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
         record = comparing.here(session, case, partner, ComparisonPlan(looks=(9,)), 0)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import re
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cli import Matbench
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.cli import Matbench, last_run
 from support.cublas import BASELINES
+from support.golden import told_again
+from support.kernels import saved
 from support.optional import present, some
 from support.products import name, right
 from support.samples import sampled
@@ -32,7 +32,6 @@ from matbench.cache import Cache
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Kernel, NumericContract, Problem
-from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.workloads import oracle, rounding
 from matbench.workloads.cubes import trials as cubes
@@ -287,77 +286,38 @@ def test_trials_take_no_more_memory_than_is_said(workload: str, contract: Numeri
 
 # -- 16-bit inputs -------------------------------------------------------------------------------
 
-NARROW = """// /// matbench
+TYPED = """// /// matbench
 // name = "mine"
 // summary = "For a test"
-// workload = "dot"
-{precision}// [launch]
+// workload = "WORKLOAD"
+// PRECISION
+// [launch]
 // block = [1]
 // grid = [1]
 // ///
-extern "C" __global__ void mine(const {a} *A, const {a} *B, {c} *C, int N) {{ }}
+extern "C" __global__ void mine(PARAMETERS, int N) { }
 """
 
 
-@pytest.mark.parametrize(
-    ("a", "c", "precision", "complaint"),
-    [
-        ("__half", "float", "bfloat16", "A is __half: set precision = 'float16'"),
-        ("__nv_bfloat16", "float", "tf32", "A is __nv_bfloat16: set precision = 'bfloat16'"),
-        ("__half", "__half", "float16", "C points to `__half`: C of dot must be float"),
-        ("float", "__nv_bfloat16", "", "C points to `__nv_bfloat16`: C of dot must be float"),
-        ("__half", "float", "", None),
-        ("__nv_bfloat16", "float", "", None),
-        ("__half", "float", "float16", None),
-        ("__nv_bfloat16", "float", "bfloat16", None),
-        ("float", "float", "bfloat16", None),
-    ],
-)
-def test_what_lies_in_16_bits_is_declared(
-    a: str, c: str, precision: str, complaint: str | None, tmp_path: Path
+def test_types_that_a_kernel_may_point_to(
+    tmp_path: Path, file_regression: FileRegressionFixture
 ) -> None:
-    path = tmp_path / "mine.cu"
-    line = f'// precision = "{precision}"\n' if precision else ""
-    path.write_text(NARROW.format(a=a, c=c, precision=line))
-    if complaint is None:
-        contract = catalogue.load(path).contract
-        narrow = {"__half": "float16", "__nv_bfloat16": "bfloat16"}
-        own = narrow.get(a, "float32")
-        assert (contract.precision, contract.storage) == (precision or own, own)
-        return
-    with pytest.raises(UsageError) as refused:
-        catalogue.load(path)
-    assert str(refused.value).endswith(complaint)
-    assert str(refused.value).startswith(f"{path}:")
+    """Those of inputs and of C, and a precision: how the inputs are read and stored."""
 
+    def said(source: str) -> str:
+        workload, of_inputs, of_C, *precision = source.split()
+        types = dict.fromkeys(workloads.get(workload).buffers, of_inputs) | {"C": of_C}
+        parameters = ", ".join(f"{kind} *{name}" for name, kind in types.items())
+        text = TYPED.replace("WORKLOAD", workload).replace("PARAMETERS", parameters)
+        text = text.replace("PRECISION", f'precision = "{precision[0]}"' if precision else "")
+        path = saved(tmp_path / "mine.cu", text)
+        try:
+            contract = catalogue.load(path).contract
+        except UsageError as error:
+            return str(error).replace(str(tmp_path), "")
+        return f"{contract.precision}, stored as {contract.storage}"
 
-@pytest.mark.parametrize(
-    ("workload", "buffer", "kind", "known"),
-    [
-        ("dot", "A", "int", "float, __half or __nv_bfloat16"),
-        ("dot", "C", "int", "float"),
-        ("cubes", "A", "float", "int"),
-        ("cubes", "C", "float", "int"),
-        ("reverse", "A", "__half", "int"),
-        ("reverse", "C", "long", "int"),
-    ],
-)
-def test_pointers_fit(workload: str, buffer: str, kind: str, known: str, tmp_path: Path) -> None:
-    own = {"dot": ("float", "float4")}.get(workload, ("int", "unsigned", "int4"))
-    source = NARROW[: NARROW.index('extern "C"')].format(precision="").replace("dot", workload)
-    path = tmp_path / "mine.cu"
-
-    def load(declared: str) -> Kernel:
-        types = dict.fromkeys(workloads.get(workload).buffers, own[0]) | {buffer: declared}
-        entry = ", ".join(f"{kind} *{name}" for name, kind in types.items())
-        path.write_text(f'{source}extern "C" __global__ void mine({entry}, int N) {{ }}\n')
-        return catalogue.load(path)
-
-    line = source.count("\n") + 1
-    message = f"{path}:{line}: {buffer} points to `{kind}`: {buffer} of {workload} must be {known}"
-    with pytest.raises(UsageError, match=f"^{re.escape(message)}$"):
-        load(kind)
-    assert {load(allowed).name for allowed in own} == {"mine"}
+    told_again(Path(__file__).with_name("types-of-vectors.txt"), said, file_regression)
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
@@ -507,12 +467,9 @@ def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceI
 @pytest.mark.alone
 @pytest.mark.parametrize("mode", some([[], ["--hot"], ["--hot", "--graph"]], []))
 def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
-    printed = matbench(
-        *("run", "--workload", "dot", "--baseline", "cublas-dot", "--sizes", "2^22"),
-        *("--backend", "cuda", *mode, "--format", "json"),
-    ).stdout
-    _, *rows = json.loads(printed)
-    outcomes = {row["case"]["kernel"]: msgspec.convert(row, Outcome) for row in rows}
+    dots = ("--workload", "dot", "--baseline", "cublas-dot", "--backend", "cuda")
+    matbench("run", *dots, "--sizes", "2^22", *mode)
+    outcomes = {outcome.case.kernel: outcome for outcome in last_run()}
     assert outcomes.keys() == {kernel.name for kernel in DOT} | {"cublas-dot"}
     assert {o.status for o in outcomes.values()} == {"measured"}
     medians = {name: present(o.median_ns) for name, o in outcomes.items()}
@@ -524,20 +481,18 @@ def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: l
 def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo) -> None:
     """Large sums read memory at about full bandwidth, and are not called impossible."""
     rungs = ("dot-vectorized", "dot-single-pass", "--baseline", "cublas-dot")
-    printed = matbench("run", *rungs, "--sizes", "2^27", "--backend", "cuda", "--format", "json")
-    outcomes = [record for record in json.loads(printed.stdout) if record["type"] == "outcome"]
-    assert [outcome["status"] for outcome in outcomes] == ["measured"] * 3
-    for outcome in outcomes:
-        assert 2**30 / (outcome["cold"]["median_ns"] * 1e-9) > outcome["copy_bytes_per_s"]
+    matbench("run", *rungs, "--sizes", "2^27", "--backend", "cuda")
+    assert [outcome.status for outcome in last_run()] == ["measured"] * 3
+    for outcome in last_run():
+        rate = 2**30 / (present(outcome.median_ns) * 1e-9)
+        assert rate > present(outcome.copy_bytes_per_s)
 
 
 @pytest.mark.gpu
 @pytest.mark.alone
 def test_cubes_from_one_thread_to_a_tree(matbench: Matbench, info: DeviceInfo) -> None:
-
-    printed = matbench("run", "--workload", "cubes", "--backend", "cuda", "--format", "json").stdout
-    _, *rows = json.loads(printed)
-    medians = {row["case"]["kernel"]: row["cold"]["median_ns"] for row in rows}
+    matbench("run", "--workload", "cubes", "--backend", "cuda")
+    medians = {outcome.case.kernel: present(outcome.median_ns) for outcome in last_run()}
     assert len(medians) == 6
     assert medians["cubes-thread"] == max(medians.values())
     assert medians["cubes-thread"] > 100 * medians["cubes-tree"]

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
+from support.products import right
 
 from matbench.analysis import statistics
-from matbench.backends import Backend, Buffer, Work
+from matbench.backends import Buffer, Work
 from matbench.bench import launches
 from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
 from matbench.bench.matrices import BatchArena, Guarded
-from matbench.bench.options import CHECKS, Options
+from matbench.bench.options import CHECKS
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
-from matbench.cache import Cache
 from matbench.errors import OutOfMemoryError
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.timeline.clocking import clocked_here
@@ -31,7 +32,6 @@ from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 from matbench.worker import comparing
 
-QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
 ARGS = 'args = ["A", "B", "C", "workspace", "M", "N", "K"]'
 LAUNCH = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
 #: Sums are collected in the workspace.
@@ -50,11 +50,6 @@ def text(
     body = body.replace("TYPE", kind).replace("FIRST", first)
     launch = f"{LAUNCH}workspace_bytes = {nbytes}"
     return kernel_text(name, front=ARGS, launch=launch, body=body)
-
-
-@pytest.fixture
-def timed(backend: Backend) -> Session:
-    return Session(backend, Cache(), QUICK)
 
 
 def case_of(path: Path, source: str, session: Session, *sizes: int) -> Case:
@@ -106,8 +101,7 @@ def test_more_than_devices_have_is_not_done(file: Path, timed: Session, device: 
 
 
 def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
-    plain = timed.measure(case_of(file, text(), timed))
-    assert plain.status == "measured"
+    right(timed, case_of(file, text(), timed))
     held = len(present(timed._prepared)._held)
     for nbytes in ('"4 * M * N"', '"8 * M * N"', '"12 * M * N"'):
         assert timed.measure(case_of(file, text(nbytes=nbytes), timed)).status == "measured"
@@ -122,8 +116,7 @@ def test_it_is_given_back_after_each_case(file: Path, timed: Session) -> None:
 )
 def test_a_kernel_may_use_it_as_any_type(kind: str, file: Path, timed: Session) -> None:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    found = timed.measure(case_of(file, text(kind=kind), timed))
-    assert found.status == "measured", found.reason
+    found = right(timed, case_of(file, text(kind=kind), timed))
     assert found.median_ns is not None
     assert found.blocks is not None, found.notes
     assert present(found.case.launch).workspace_bytes == 4 * 24 * 17
@@ -134,8 +127,7 @@ def test_an_empty_one_has_an_address(file: Path, timed: Session) -> None:
     first = "float sum = workspace ? 0.0f : 1.0f;"
     for guarded in (True, False):
         timed.options = msgspec.structs.replace(QUICK, guarded=guarded)
-        found = timed.measure(case_of(file, text(first=first, nbytes="0", body=body), timed))
-        assert found.status == "measured", found.reason
+        right(timed, case_of(file, text(first=first, nbytes="0", body=body), timed))
 
 
 def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) -> None:
@@ -225,35 +217,32 @@ def test_a_byte_outside_an_empty_one_is_noticed(file: Path, timed: Session) -> N
 
 
 def test_a_byte_outside_in_a_timed_launch_is_noticed(
-    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+    file: Path, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(file, text(), timed)
-    made, take = workspaces(monkeypatch), timed.backend.timed_ns
+    made = workspaces(monkeypatch)
 
-    def overwritten(work: Work) -> float:
-        taken = take(work)
+    def overwritten(_: Work, taken_ns: float) -> float:
         own = made[0]
         timed.kernels.fill(own.arena.buffer, own.start // 4 + own.extent.words, 1, 0)
-        return taken
+        return taken_ns
 
-    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
+    watch(after=overwritten)
     reason = str(timed.measure(case).reason)
     assert reason.startswith("guards: wrote outside the workspace: 1 element, starting 1 after")
 
 
 def test_an_input_beside_it_that_a_timed_launch_changes_is_noticed(
-    file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+    file: Path, timed: Session, watch: Watch
 ) -> None:
-    case, take = case_of(file, text(), timed), timed.backend.timed_ns
+    case = case_of(file, text(), timed)
 
-    def overwritten(work: Work) -> float:
-        taken = take(work)
+    def overwritten(work: Work, taken_ns: float) -> float:
         [call] = work.calls
-        A = cast(Buffer, call.arguments[0])
-        timed.kernels.fill(A, 5, 1, 7)
-        return taken
+        timed.kernels.fill(cast(Buffer, call.arguments[0]), 5, 1, 7)
+        return taken_ns
 
-    monkeypatch.setattr(timed.backend, "timed_ns", overwritten)
+    watch(after=overwritten)
     reason = timed.measure(case).reason
     assert reason == "inputs: changed its input A: 1 element, the first at offset 5"
 
@@ -279,7 +268,7 @@ def words(session: Session, made: Guarded) -> np.ndarray:
 
 @pytest.mark.parametrize("batches", [False, True], ids=["single", "back to back"])
 def test_before_each_timed_launch_each_one_holds_poison(
-    batches: bool, file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch
+    batches: bool, file: Path, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launches, "_MOST_SETS", 4)
     changes: dict[str, Any] = {"cold": not batches, "hot": batches, "back_to_back": batches}
@@ -294,9 +283,9 @@ def test_before_each_timed_launch_each_one_holds_poison(
         return laid_out[-1]
 
     monkeypatch.setattr(BatchArena, "lay_out", recorded)
-    take, taken = timed.backend.timed_ns, []
+    taken: list[int] = []
 
-    def looked_at(work: Work) -> float:
+    def looked_at(work: Work) -> None:
         given: list[Any] = [call.arguments[3] for call in work.calls]
         decoys = [decoy[3].data for decoy in laid_out[-1]] if batches and laid_out else []
         for own in (*given, *decoys):
@@ -308,11 +297,9 @@ def test_before_each_timed_launch_each_one_holds_poison(
         assert (found[:guard] == OUTSIDE_WORKSPACE).all()
         assert (found[guard + first.extent.words :] == OUTSIDE_WORKSPACE).all()
         taken.append(len(given))
-        return take(work)
 
-    monkeypatch.setattr(timed.backend, "timed_ns", looked_at)
-    found = timed.measure(case)
-    assert found.status == "measured", found.reason
+    watch(looked_at)
+    right(timed, case)
     assert len(taken) > 3
     assert max(taken) > 1 or not batches
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
-from support import functions, toml
+from support import drivers, functions, toml
 from support.cli import QUICK, Matbench, last_run
 from support.golden import told_again
 from support.kernels import saved, text_of
@@ -58,24 +57,7 @@ def test_a_number_that_is_wrong_is_a_wrong_product() -> None:
     assert measured(load(**SCALED | {"args": args}), "33x47x16").status == "wrong"
 
 
-PLAIN = """
-void sgemm(int M, int N, int K, const float *A, const float *B, float *C) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            float sum = 0;
-            for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = sum;
-        }
-}
-"""
-
-
-def build(folder: Path, text: str, name: str, *options: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "made.c").write_text(text)
-    made = folder / "made.c", "-o", folder / name
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", *made, *options], check=True)
-    return folder / name
+PLAIN = text_of("sgemm.c")
 
 
 def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> None:
@@ -86,7 +68,7 @@ def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> 
     file = saved(tmp_path / "gemm.cpp", text.replace("/opt/lib", str(tmp_path)))
     statuses = []
     for terms in ("K", "K - 1"):
-        build(tmp_path, PLAIN.replace("k < K", f"k < {terms}"), "libgemm.so")
+        drivers.shared_library(tmp_path / "libgemm.so", PLAIN.replace("k < K", f"k < {terms}"))
         statuses.append(measured(catalogue.load(file, given={"entry": "host gemm"}), "64").status)
     assert statuses == ["measured", "wrong"]
 
@@ -255,7 +237,7 @@ def test_a_library_is_linked_if_its_header_is_included(
     matbench("run", tmp_path / "mine.cpp", *fixed, code=1)
     reason = present(last_run()[0].reason)
     assert "undefined symbol: product; install the library that has it, or name that" in reason
-    build(tmp_path, "void product(float x, int n) {}", "libcblas.so", "-Wl,-soname,libcblas.so")
+    drivers.shared_library(tmp_path / "libcblas.so", "void product(float x, int n) {}")
     monkeypatch.setenv("LIBRARY_PATH", str(tmp_path))
     matbench("run", tmp_path / "mine.cpp", *fixed)
     assert last_run()[0].status == "measured"
@@ -288,18 +270,9 @@ def test_names_in_another_order_need_no_table(matbench: Matbench, tmp_path: Path
     assert "front matter is missing (args)" in said
 
 
-ADDS = """
-void adds(int side, const float *x, const float *y, float *z) {
-    for (int i = 0; i < side; ++i)
-        for (int j = 0; j < side; ++j)
-            for (int k = 0; k < side; ++k) z[i * side + j] += x[i * side + k] * y[k * side + j];
-}
-"""
-
-
 @pytest.mark.usefixtures("few_probes")
 def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_path: Path) -> None:
-    file = saved(tmp_path / "mine.c", ADDS)
+    file = saved(tmp_path / "mine.c", text_of("adds.c"))
     said = matbench("adopt", file, "--entry", "host adds").output
     assert "`adds` on the host computes A·B + C when called with N, A, B, C" in said
     assert "beta = 1.0" in file.with_suffix(".toml").read_text()

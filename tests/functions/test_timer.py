@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import drivers
 from support.kernels import text_of
 
 from matbench.backends.cuda import libcuda
@@ -25,10 +25,7 @@ DRIVER = text_of("timer-driver.c")
 @pytest.fixture(scope="session")  # a process loads one library of a name
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("driver")
-    (folder / "driver.c").write_text(DRIVER)
-    file = folder / "libdriver.so.1"
-    source = ("-shared", "-fPIC", folder / "driver.c", "-o", file)
-    subprocess.run(["gcc", *source, f"-Wl,-soname,{file.name}"], check=True)
+    file = drivers.shared_library(folder / "libdriver.so.1", DRIVER)
     library = ctypes.CDLL(str(file))
     library.nth.restype = ctypes.c_void_p
     library.go_on.argtypes = (ctypes.c_float,)

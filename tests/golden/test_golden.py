@@ -6,6 +6,7 @@ Each file holds what its commands print on a CPU, without what differs from run 
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -19,7 +20,7 @@ from support import candidates, warm
 from support.cli import Matbench, Refusal
 from support.gemm import Gemm
 from support.golden import anywhere, csv_lines, leaves, steady
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, text_of
 from support.terminal import COMMAND
 
 import matbench as api
@@ -46,16 +47,7 @@ def right(A, B):
 def wrong(A, B):
     return A @ B + 1
 """
-HOST = """
-void product(const float *A, const float *B, float *C, int M, int N, int K) {
-    for (int i = 0; i < M; ++i)
-        for (int j = 0; j < N; ++j) {
-            float sum = 0;
-            for (int k = 0; k < K; ++k) sum += A[i * K + k] * B[k * N + j];
-            C[i * N + j] = sum;
-        }
-}
-"""
+HOST = text_of("sgemm.c").replace("sgemm", "product")
 #: Good and faulty files, which lie in the folder of every command.
 FILES = {
     "good.cu": kernel_text("good"),
@@ -89,44 +81,6 @@ FILES = {
 #: What each file holds, its commands too: a new one is written there, before `make golden`.
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.txt")}
 COMMANDS = {name: re.findall(r"(?m)^\$ matbench (.*)$", text) for name, text in TEXTS.items()}
-
-#: What a program gives to a judge, and what a line of input asks `matbench serve`.
-JUDGED: list[dict[str, Any]] = [
-    {"candidate": "good.cu", "sizes": "33,8x9x5"},
-    {"candidate": "liar.cu"},
-    {"candidate": "nowhere.cu"},
-    {"candidate": "tiledd"},
-    {"candidate": "typo.cu"},
-    {"candidate": "// no kernel\n"},
-    {"candidate": ""},
-    {"candidate": "a\0b.cu"},
-    {"candidate": "x" * 2_000_000 + "\n"},
-    {"candidate": kernel_text("fake", front='group = "baseline"')},
-    {"candidate": "cuda-only.cu"},
-    {"candidate": "good.cu", "contract": {"beta": 1.0}},
-    {"candidate": "bare.cu", "contract": {"transpose": "NT"}},
-    *({"candidate": "good.cu", **given} for given in (
-        {"entry": "nothing"}, {"entry": "good<"}, {"front_matter": {"launch": 5}},
-        {"front_matter": {"sweep": {"TILE": [0]}}}, {"front_matter": {"unknown": 1}},
-    )),
-    *({"candidate": "good.cu", **given} for given in (
-        {"sizes": "abc"}, {"contract": {"transpose": "X"}},
-    )),
-]  # fmt: skip
-NAN = float("nan")
-MISTAKES: list[dict[str, Any]] = [
-    {"sizes": "abc"}, {"device": "none such"}, {"inputs": "odd"}, {"timeout": NAN}, {"timeout": 0},
-    {"max_time": float("inf")}, {"max_time": None}, {"seed": "a"}, {"backend": "metal"},
-]  # fmt: skip
-REQUESTS = [
-    '{"id": 1, "path": "good.cu"}', "",
-    json.dumps({"id": "two", "source": FILES["liar.cu"], "sizes": "9"}),
-    '{"id": 3, "path": "nowhere.cu"}', '{"id": 4, "path": "nowhere.cu", "baseline": "tiled"}',
-    "nonsense", "[1]", '{"id": 7}', '{"id": 7, "path": "a.cu", "source": "b"}',
-    '{"id": 7, "path": "a.cu", "size": "33"}', '{"id": 7, "path": "tiled", "sizes": "abc"}',
-    '{"id": 7, "path": "tiled", "baseline": "tiled", "entry": "x"}', "[" * 100_000,
-    '{"id": 7, "path": "bare.cu", "contract": {"M": 1}}',
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -178,42 +132,49 @@ def test_refusals(refusal: Refusal, same: Callable[..., None]) -> None:
     same("refused", (f"{command}\n    {refusal(*command.split())}" for command in refused))
 
 
+def told(found: Any) -> Iterator[str]:
+    """What a judge says of one kernel, as a row too, or of two."""
+    if isinstance(found, dict):
+        yield from csv_lines(formats.csv_table(list(found), [list(found.values())]))
+    elif isinstance(found, api.Verdict):
+        yield f"    {found.kernel!r} {found.status}: {found.reason}"
+        yield from (f"    case: {case.status}" for case in found.cases)
+        if found.adoption:
+            yield f"    adoption: {found.adoption}"
+    else:
+        yield f"    {found.verdict}: {found.reason}"
+
+
 def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
-        for wrong in MISTAKES:
-            with pytest.raises(api.UsageError) as raised:
-                api.Judge(**{"backend": device.backend, **wrong})
-            yield f"Judge({wrong})\n    UsageError: {raised.value}\n"
         with warm.workers(), api.Judge("33", backend=device.backend, max_time=0.01) as judge:
-            for given in JUDGED:
-                yield f"run({', '.join(f'{name}={value!r:.60}' for name, value in given.items())})"
+            known = {
+                "Judge": lambda **given: api.Judge(**{"backend": device.backend, **given}),
+                "run": judge.run, "row": lambda text: judge.run(text).rows()[0],
+                "compare": judge.compare, "nan": math.nan, "inf": math.inf,
+                "LONG": "x" * 2_000_000 + "\n",
+                "BASELINE": kernel_text("fake", front='group = "baseline"'),
+            }  # fmt: skip
+            for call in re.findall(r"(?m)^(?:Judge|run|row|compare)\(.*\)$", TEXTS["judge"]):
+                yield call
                 try:
-                    verdict = judge.run(**given)
+                    yield from told(eval(call, known))
                 except api.UsageError as error:
-                    yield f"    UsageError: {error}\n"
-                    continue
-                yield f"    {verdict.kernel!r} {verdict.status}: {verdict.reason}"
-                yield from (f"    case: {case.status}" for case in verdict.cases)
-                if verdict.adoption:
-                    yield f"    adoption: {verdict.adoption}"
+                    yield f"    UsageError: {error}"
                 yield ""
-            [row] = judge.run("good.cu").rows()
-            yield from csv_lines(formats.csv_table(list(row), [list(row.values())]))
-            for wrong in ({"max_time": NAN}, {"max_time": -1}, {"threshold": NAN}):
-                with pytest.raises(api.UsageError) as raised:
-                    judge.compare("tiled", "tiled", **wrong)
-                yield f"compare({wrong})\n    UsageError: {raised.value}"
-            for pair in (("good.cu", "liar.cu"), ("tiled", "nowhere.cu"), ("tiled", "dot-tree")):
-                found = judge.compare(*pair)
-                yield f"compare{pair}\n    {found.verdict}: {found.reason}"
 
     same("judge", lines())
 
 
 def test_serving(device: DeviceInfo, same: Callable[..., None]) -> None:
     def lines() -> Iterator[str]:
+        requests = re.findall(r"(?m)^> ?(.*)$", TEXTS["serve"])
+        yield from (f"> {request}".strip() for request in requests)
+        yield ""
+        known = {"LIAR": json.dumps(FILES["liar.cu"]), "MANY": "[" * 100_000}
+        asked = re.sub("LIAR|MANY", lambda found: known[found[0]], "\n".join(requests))
         command = [*COMMAND, "serve", "--sizes", "8", "--max-time", "0.01"]
-        done = subprocess.run(command, input="\n".join(REQUESTS), capture_output=True, text=True)
+        done = subprocess.run(command, input=asked, capture_output=True, text=True)
         for line in done.stdout.splitlines():
             answer = json.loads(line)
             cases = [case["status"] for case in answer.pop("cases", ())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import statistics
 import subprocess
 import sys
@@ -13,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.cli import Matbench
+from support import drivers
+from support.cli import Matbench, last_run
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
-from support.products import PRODUCTS, problem, right
+from support.products import PRODUCTS, case_of, right
 
 from matbench import backends
 from matbench.backends import Backend, Work
@@ -28,21 +28,14 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
-from matbench.kernelfile import catalogue, sweep
-from matbench.model import Case, DeviceInfo, Launch, Skip
+from matbench.kernelfile import catalogue
+from matbench.model import DeviceInfo, Launch, Skip
 from matbench.worker import worker
 
 pytestmark = pytest.mark.gpu
 
 KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
 ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
-SIGNATURE = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-"""
-
-
-def case_of(name: str, size: str, info: DeviceInfo, **params: int) -> Case:
-    return sweep.case(KERNELS[name], problem(size), params, info)
 
 
 # -- right ---------------------------------------------------------------------------------------
@@ -66,17 +59,16 @@ def test_compensation_survives_the_optimiser(tile: int, checks: Session, info: D
 
 @pytest.mark.long
 def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo) -> None:
-    result = matbench("run", "--smoke", "--backend", "cuda", "--format", "json")
-    outcomes = [record for record in json.loads(result.stdout) if record["type"] == "outcome"]
-    on_gpu = [outcome for outcome in outcomes if outcome["case"]["backend"] == "cuda"]
-    assert {outcome["case"]["kernel"] for outcome in on_gpu} >= set(KERNELS)
-    assert {outcome["case"]["device"] for outcome in on_gpu} == {info.name}
+    matbench("run", "--smoke", "--backend", "cuda")
+    on_gpu = [outcome for outcome in last_run() if outcome.case.backend == "cuda"]
+    assert {outcome.case.kernel for outcome in on_gpu} >= set(KERNELS)
+    assert {outcome.case.device for outcome in on_gpu} == {info.name}
     for outcome in on_gpu:
-        assert outcome["status"] in ("measured", "skipped")
-        if outcome["status"] == "measured":
-            assert outcome["cold"]["median_ns"] > 0
-            resources = outcome["build"]["resources"]
-            assert resources["library"] or resources["registers"] > 0
+        assert outcome.status in ("measured", "skipped")
+        if outcome.status == "measured":
+            assert present(outcome.median_ns) > 0
+            resources = present(present(outcome.build).resources)
+            assert resources.library or present(resources.registers) > 0
 
 
 # -- the device ----------------------------------------------------------------------------------
@@ -213,12 +205,7 @@ def test_cold_hot_and_graph_are_alike(cuda: Backend, timed: Session, info: Devic
 
 @pytest.mark.alone
 def test_longer_kernels_take_longer(cuda: Backend, tmp_path: Path) -> None:
-    body = (
-        SIGNATURE
-        + """
-    { const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }
-    """
-    )
+    body = "{ const long long end = clock64() + N; while (clock64() < end) { } C[0] = 1; }"
     path = saved(tmp_path / "mine.cu", kernel_text(body=body))
     program = cuda.build(catalogue.load(path), {"TILE": 8})
     C = cuda.allocate(4)
@@ -251,13 +238,11 @@ def run_elsewhere(environment: dict[str, str], *arguments: str) -> list[dict[str
 def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceInfo) -> None:
     real = compilation.nvcc().path
     # An nvcc that prints its version but does not compile.
-    fake = tmp_path / "bin" / "nvcc"
-    fake.parent.mkdir()
-    fake.write_text(
-        f'#!/bin/sh\ncase "$1" in --version|--list-gpu-arch) exec "{real}" "$1";; esac\n'
-        'echo "this nvcc compiles nothing: error" >&2; exit 1\n'
+    fake = drivers.program(
+        tmp_path / "bin" / "nvcc",
+        f'case "$1" in --version|--list-gpu-arch) exec "{real}" "$1";; esac\n'
+        'echo "this nvcc compiles nothing: error" >&2; exit 1',
     )
-    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
     mine = {"MATBENCH_CACHE_DIR": str(cache), "MATBENCH_STATE_DIR": str(tmp_path)}
@@ -285,11 +270,11 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
 # -- bad kernels ---------------------------------------------------------------------------------
 
 BAD = {
-    "illegal-write": (SIGNATURE + "{ *(volatile int *)0 = 1; }", "illegal"),
-    "far-read": (SIGNATURE + "{ C[0] = A[(size_t)1 << 40]; }", "illegal"),
-    "misaligned": (SIGNATURE + "{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
-    "traps": (SIGNATURE + '{ asm volatile("trap;"); }', "CUDA"),
-    "no-compile": (SIGNATURE + "{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
+    "illegal-write": ("{ *(volatile int *)0 = 1; }", "illegal"),
+    "far-read": ("{ C[0] = A[(size_t)1 << 40]; }", "illegal"),
+    "misaligned": ("{ *(volatile float *)((char *)C + 1) = 1; }", "misaligned"),
+    "traps": ('{ asm volatile("trap;"); }', "CUDA"),
+    "no-compile": ("{ C[0] = nothing_of_this_name; }", "nothing_of_this_name"),
     "spins": (SPIN_BODY, "running took longer than 4.8 s and was stopped (see --timeout)"),
 }  # fmt: skip
 
@@ -304,14 +289,12 @@ def test_the_device_outlives_bad_kernels(info: DeviceInfo, write_kernel: KernelW
     with worker.WorkerPool(options, Deadlines(build_s=120, run_s=3)) as pool:
         device = pool.worker(info)
         for name, (body, _) in BAD.items():
-            good = device.measure(tiled)
-            assert good.status == "measured", good.reason
+            good = right(device, tiled)
             medians.append(present(good.median_ns))
             path = write_kernel(name, body=body)
-            bad = sweep.case(catalogue.load(path), problem("20"), {"TILE": 8}, info)
+            bad = case_of(path, 20, info, TILE=8)
             failures[name] = device.measure(bad)
-        last = device.measure(tiled)
-        assert last.status == "measured", last.reason
+        right(device, tiled)
     for name, (_, words) in BAD.items():
         assert failures[name].status == "failed", name
         assert words in (failures[name].reason or ""), name
@@ -337,7 +320,7 @@ def test_a_workspace_is_aligned_and_its_own_in_every_launch(
         body=ALIGNED,
     )
     options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)
-    case = sweep.case(catalogue.load(path), problem("33x65x17"), {"TILE": 8}, info)
+    case = case_of(path, "33x65x17", info, TILE=8)
     found: Any = right(Session(cuda, Cache(), options), case)
     assert found.hot.graph == graph
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import compiled as files
-from support.cli import QUICK, Matbench, last_run, outside
+from support.cli import QUICK, Matbench, last_run, outside, ran
 from support.kernels import kernel_text, saved
 from support.paths import FOREIGN
 from support.signatures import generated
@@ -69,18 +68,15 @@ def test_the_driver_says_the_same_as_pycuda_and_nvidia_smi() -> None:
     assert (libcuda.gpu_is_present(), libcuda.trouble()) == (True, None)
     if shutil.which("nvidia-smi") is None or "CUDA_VISIBLE_DEVICES" in os.environ:
         pytest.skip("needs nvidia-smi, and no hidden GPU")
-    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
     uuids = {libcuda.uuid(index) for index in range(cuda.Device.count())}
-    assert uuids == set(done.stdout.split())
+    assert uuids == {*ran("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader").split()}
 
 
 def test_choosing_the_gpu_loads_no_bindings() -> None:
     code = (
         "import sys; from matbench import backends; backends.devices('cuda'); print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
+    loaded = ran(sys.executable, "-c", code).split()
     assert "pycuda.driver" in loaded
     assert "cuda.bindings" not in loaded
 

@@ -49,39 +49,7 @@ def test_honesty_between_two_that_patch_it_is_as_alone(matbench: Matbench) -> No
     assert by_name["cheat_events"].status == by_name["cheat_tf32"].status == "wrong"
 
 
-DECLARED = """
-import torch
-
-# /// matbench
-# precision = "bfloat16"
-# result = "float32"
-# ///
-def bfloat16(A, B, C):
-    assert A.dtype == torch.bfloat16
-    torch.mm(A, B, out_dtype=torch.float32, out=C)
-
-# /// matbench
-# precision = "float16"
-# transpose = "NT"
-# ///
-def transposed(x, w):
-    return x @ w.T
-
-# /// matbench
-# batch = [3]
-# alpha = [1, 2]
-# beta = [0, 0.5]
-# ///
-def batched(A, B, C, alpha, beta):
-    torch.baddbmm(C, A, B, alpha=alpha, beta=beta, out=C)
-
-# /// matbench
-# layout = "column-major"
-# padding = 4
-# ///
-def by_columns(A, B, C):
-    torch.mm(A, B, out=C)
-"""
+DECLARED = Path(__file__).with_name("declared.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("function", ["bfloat16", "transposed", "batched", "by_columns"])

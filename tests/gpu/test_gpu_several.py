@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from support.cli import Matbench
+from support.cli import Matbench, last_run
 from support.kernels import KernelWriter
 
 from matbench import backends
@@ -63,13 +63,9 @@ def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInf
 def test_a_kernel_that_loses_its_gpu_costs_its_case_only(
     matbench: Matbench, several: list[DeviceInfo], write_kernel: KernelWriter
 ) -> None:
-    body = (
-        'extern "C" __global__ void dies(const float *A, const float *B, float *C, '
-        "int M, int N, int K) { *(volatile int *)0 = 1; }"
-    )
-    path = write_kernel("dies", body=body)
+    path = write_kernel("dies", body="{ *(volatile int *)0 = 1; }")
     words = ("run", "naive-2d", "tiled", path, "--sizes", "64,65,66,67", *QUICK)
     matbench(*words, "--backend", "cuda", "--device", "all", code=1)
-    for outcome in reading.read(last_run_path())[1]:
+    for outcome in last_run():
         expected = "failed" if outcome.case.kernel == "dies" else "measured"
         assert outcome.status == expected, outcome.reason

@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import pytest
 from support.expected import JUDGED, Backend, Entry, Words, cases, end, entries, measured, tried
-from support.kernels import own_file
 from support.nvcc import compile_cubin, find_nvcc
 from support.optional import present
 from support.paths import KERNELS
+from support.products import case_of
 
 from matbench import backends
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.bench.options import CHECKS
-from matbench.kernelfile import catalogue, sweep
+from matbench.kernelfile import catalogue
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
@@ -100,8 +100,7 @@ def assert_as_expected(entry: Entry, case: Case, device: DeviceInfo, backend: Ba
     """The outcome with all checks."""
     expected, then = entry.expected, []
     if entry.folder == "hostile":  # the next case is measured all the same
-        tiled = catalogue.load(own_file("tiled"))
-        then = [sweep.case(tiled, case.problem, {"TILE": 16}, device)]
+        then = [case_of("tiled", case.problem, device, TILE=16)]
     outcome = measured(entry, case, device, *then)
     if expected.defused_by and outcome.status == "measured":
         return

@@ -9,18 +9,15 @@ from matbench.model import DeviceInfo
 from support import scripted
 
 
-def cards(count: int = 2, name: str = "A Card") -> list[DeviceInfo]:
-    """GPUs of one model, with UUIDs."""
+def cards(name: str = "A Card") -> list[DeviceInfo]:
+    """Two GPUs of one model, with UUIDs."""
     return [
         msgspec.structs.replace(
-            scripted.DEVICE,
-            index=index,
-            name=name,
-            kind="gpu",
+            scripted.DEVICE, index=index, name=name, kind="gpu",
             properties={"UUID": f"GPU-{name[-1]}{index}"},
         )
-        for index in range(count)
-    ]
+        for index in range(2)
+    ]  # fmt: skip
 
 
 def installed(patch: pytest.MonkeyPatch, found: list[DeviceInfo]) -> None:

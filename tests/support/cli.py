@@ -33,6 +33,15 @@ class Matbench(Protocol):
     def __call__(self, *arguments: str | Path, code: int | None = 0) -> Result: ...
 
 
+def ran(*command: str | Path, cwd: Path | None = None, **environment: str) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        [*map(str, command)], cwd=cwd, env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def outside(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command in a separate process, which opens the cache and its streams again."""
     known = {name: value for name, value in os.environ.items() if name != "OCL_ICD_VENDORS"}

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
 
@@ -23,8 +23,8 @@ from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(
         n_workers=int(sys.argv[1]), threads_per_worker=1, host="127.0.0.1", memory_limit=0,
-        resources={}, silence_logs=logging.CRITICAL,
-        scheduler_kwargs={{"dashboard": False, "dashboard_address": "127.0.0.1:0"}},
+        resources={"CPU": 1}, silence_logs=logging.CRITICAL,
+        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
     ) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
@@ -83,12 +83,11 @@ def wait_for(condition: Callable[[], T], limit_s: float = 60) -> T:
 
 
 @contextmanager
-def dask_cluster(workers: int, resources: dict[str, Any] | None = None) -> Iterator[DaskCluster]:
+def dask_cluster(workers: int) -> Iterator[DaskCluster]:
     """A cluster until the end of the block; nothing of it is left behind. Its workers have the
     scripted device."""
-    script = SCRIPT.replace("resources={}", f"resources={resources or {'CPU': 1}}")
     process = subprocess.Popen(
-        [sys.executable, "-c", script.replace("{{", "{").replace("}}", "}"), str(workers)],
+        [sys.executable, "-c", SCRIPT, str(workers)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True, env={**os.environ, **ENVIRONMENT},
     )  # fmt: skip

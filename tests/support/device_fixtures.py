@@ -1,17 +1,23 @@
-"""The first device of each backend."""
+"""The first device of each backend, and sessions on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from matbench import backends
-from matbench.backends import Backend
+from matbench.backends import Backend, Work
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.model import DeviceInfo
+
+#: As little sampling as possible.
+QUICK = Options(uncertainty=1e9, max_time_s=0.01, minimum_samples=3, blocks=False)
+#: The fixture `watch`.
+Watch = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +57,29 @@ def anywhere(request: pytest.FixtureRequest) -> Session:
     """Checks good kernels on a CPU, and on a GPU."""
     found: Session = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture
+def timed(backend: Backend) -> Session:
+    """A session with timing, on the device that is already open."""
+    return Session(backend, Cache(), QUICK)
+
+
+@pytest.fixture
+def watch(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Calls `before` with all that is timed from now on, and `after` with the time that it took,
+    too, for the time that is told."""
+
+    def look(
+        before: Callable[[Work], Any] = lambda _: None,
+        after: Callable[[Work, float], float] = lambda _, taken_ns: taken_ns,
+    ) -> None:
+        take = backend.timed_ns
+
+        def timed_ns(work: Work) -> float:
+            before(work)
+            return after(work, take(work))
+
+        monkeypatch.setattr(backend, "timed_ns", timed_ns)
+
+    return look

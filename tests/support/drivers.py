@@ -12,21 +12,11 @@ from typing import Any
 
 import pytest
 
+from support.kernels import text_of
+
 #: Tests change PATH.
 _PATH, _GCC = os.environ.get("PATH", os.defpath), shutil.which("gcc")
-_DRIVER = """
-int cuInit(unsigned flags) {{ return {status}; }}
-int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}
-int cuGetErrorString(int status, const char **text) {{ *text = "it is broken"; return 0; }}
-int cuDeviceGet(int *device, int index) {{
-    *device = index > 1 ? 0 : index;
-    return index > 1 ? 101 : 0;
-}}
-int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {{
-    for (int i = 0; i < 16; ++i) uuid[i] = i;
-    return device == 0 ? 0 : 999;
-}}
-"""
+_DRIVER = text_of("driver.c")
 
 
 def shared_library(path: Path, code: str, *options: str, name: str | None = None) -> Path:
@@ -40,17 +30,15 @@ def shared_library(path: Path, code: str, *options: str, name: str | None = None
     return path
 
 
-def driver(folder: Path, *, version: int = 13000, status: int = 0) -> Path:
+def driver(folder: Path, *, version: int = 13000, status: int = 0, name: str | None = None) -> Path:
     """The driver's library: it supports CUDA `version` / 1000, and `cuInit` returns `status`."""
-    code = _DRIVER.format(version=version, status=status)
-    return shared_library(folder / "libcuda.so.1", code)
+    code = _DRIVER.replace("VERSION", str(version)).replace("STATUS", str(status))
+    return shared_library(folder / "libcuda.so.1", code, name=name)
 
 
-def loaded(folder: Path, *, version: int = 13000, status: int = 0) -> ctypes.CDLL:
+def loaded(folder: Path, **said: int) -> ctypes.CDLL:
     """That library in this process, under another name: later tests have no driver."""
-    code = _DRIVER.format(version=version, status=status)
-    path = shared_library(folder / "loaded" / "libcuda.so.1", code, name="stand-in")
-    return ctypes.CDLL(str(path))
+    return ctypes.CDLL(str(driver(folder / "loaded", name="stand-in", **said)))
 
 
 def program(path: Path, script: str = "") -> Path:

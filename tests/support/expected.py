@@ -23,12 +23,12 @@ from matbench.bench.session import Session
 from matbench.errors import MatbenchError
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import Case, DeviceInfo, Inputs, Kernel
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import WorkerPool
 from support import warm
-from support.kernels import own_file
 from support.paths import KERNELS
+from support.products import case_of
 from support.toml import table
 
 Words = tuple[str, ...]
@@ -212,7 +212,7 @@ def _compile_the_judge(device: DeviceInfo) -> None:
     if device.label in _compiled:
         return
     _compiled.add(device.label)
-    case = sweep.case(catalogue.load(own_file("tiled")), Problem(20, 20, 20), {"TILE": 16}, device)
+    case = case_of("tiled", 20, device, TILE=16)
     with WorkerPool(Options(timed=False), Deadlines()) as pool:
         assert pool.worker(device).measure(case).status == "measured"
 

@@ -26,7 +26,7 @@ def begin_without_isolation(device: DeviceInfo, options: Options, _: bool) -> No
 
 def measured(
     kernel: Kernel, size: str, *, backend: str = "opencl", checks: frozenset[str] = CHECKS,
-    run_s: float = 60, max_time_s: float = 0.2, factors: Mapping[str, float | str] | None = None,
+    max_time_s: float = 0.2, factors: Mapping[str, float | str] | None = None,
 ) -> Outcome:  # fmt: skip
     """The outcome with these checks, at the first values of its constants."""
     device = backends.choose(backend, None)
@@ -35,5 +35,5 @@ def measured(
     params = {name: values[0] for name, values in kernel.sweep.items()}
     case = sweep.case(kernel, problem, params, device)
     options = Options(checks=checks, max_time_s=max_time_s).on(device.kind)
-    with WorkerPool(options, Deadlines(run_s=run_s)) as pool:
+    with WorkerPool(options, Deadlines(run_s=60)) as pool:
         return pool.worker(device, kernel).measure(case)

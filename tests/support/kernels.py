@@ -27,6 +27,7 @@ GOOD_BODY = text_of("good.cu")
 PRODUCT = "A[(size_t)row * K + k] * B[(size_t)k * N + column]"
 STORED = "C[(size_t)row * N + column] = sum;"
 SIZES = "int M, int N, int K"
+PARAMETERS = f"const float *A, const float *B, float *C, {SIZES}"
 
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = text_of("spin.cu")
@@ -58,11 +59,14 @@ PADDED = {
 
 
 def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
-    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`."""
+    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`. A body
+    that is a block only is that of an entry with the parameters of a product."""
     toml = f'name = "{name}"\nsummary = "For a test"\n{front}\n[sweep]\nTILE = [8]\n[launch]\n'
     toml += launch or 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
     lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
     entry = name.replace("-", "_")
+    if body.startswith("{"):
+        body = f'extern "C" __global__ void ENTRY({PARAMETERS})\n{body}\n'
     return f"// /// matbench\n{lines}\n// ///\n" + (body or GOOD_BODY).replace("ENTRY", entry)
 
 

@@ -1,6 +1,11 @@
-"""Paths in the project."""
+"""Paths in the project, and what lies there."""
 
+from __future__ import annotations
+
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
@@ -15,3 +20,18 @@ STARTUP = TESTS / "support" / "startup"
 def output_of(name: str) -> str:
     """What a tool printed: a file of tests/outputs."""
     return (TESTS / "outputs" / name).read_text(encoding="utf-8")
+
+
+def script(path: str) -> ModuleType:
+    """The script at a path from the top of the project; it may import those beside it."""
+    folder = str((ROOT / path).parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    spec = importlib.util.spec_from_file_location(
+        path.removesuffix(".py").replace("/", "."), ROOT / path
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,14 +1,17 @@
-"""The built-in kernels of matrix products, and what each may skip."""
+"""The built-in kernels of matrix products, and cases of any kernel."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from matbench.bench.session import Session
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
-from matbench.model import Case, Kernel, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
+from matbench.worker.worker import Worker
+from support.kernels import own_file
 
 #: All kernels in CUDA C, of other workloads too.
 FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
@@ -33,12 +36,22 @@ def problem(size: str, inputs: str = "uniform") -> Problem:
     return Problem(m, n, k, inputs=inputs)  # type: ignore[arg-type]
 
 
+def case_of(
+    kernel: Kernel | Path | str, size: str | int | Problem, device: DeviceInfo, **constants: int
+) -> Case:
+    """A case of a kernel, of that in a file, or of the built-in one of a name."""
+    if not isinstance(kernel, Kernel):
+        kernel = catalogue.load(kernel if isinstance(kernel, Path) else own_file(kernel))
+    at = size if isinstance(size, Problem) else problem(str(size))
+    return sweep.case(kernel, at, constants, device)
+
+
 def capability_needed(kernel: Kernel) -> int:
     """80 for sm_80; 0 for a kernel without such a requirement."""
     return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
 
 
-def right(session: Session, case: Case) -> Outcome:
+def right(session: Session | Worker, case: Case) -> Outcome:
     """The outcome of a case that is measured."""
     assert case.skip is None, case.skip
     outcome = session.measure(case)

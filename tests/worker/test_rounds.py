@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.devices import CPU, GPU
-from support.kernels import own_file
 from support.optional import present
+from support.products import case_of
 from support.records import outcome, timing
 
 from matbench.analysis import statistics
@@ -23,7 +23,6 @@ from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, Conditions, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
 from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted, joined
@@ -253,8 +252,7 @@ def test_trials_and_blocks_come_first(backend: Backend, monkeypatch: pytest.Monk
     monkeypatch.setattr(Launches, "stamps", noted)
     began = lambda _: counted.update(["before"])  # noqa: E731
     monkeypatch.setattr(checks, "BEFORE_TIMING", (began, *checks.BEFORE_TIMING))
-    tiled = catalogue.load(own_file("tiled"))
-    case = sweep.case(tiled, Problem(24, 24, 24), {"TILE": 8}, backend.info)
+    case = case_of("tiled", 24, backend.info, TILE=8)
     options = Options(max_time_s=0.001, rounds=None)
     session = Session(backend, Cache(), options)
     first = session.measure(case)
@@ -269,9 +267,7 @@ def test_trials_and_blocks_come_first(backend: Backend, monkeypatch: pytest.Monk
     assert len(present(other.measure(case, second).timing).rounds) == 1
     assert counted == {"before": 2, "blocks": 1}
     for size, tile in ((32, 8), (24, 16)):  # what it was not right on before
-        session.measure(
-            sweep.case(tiled, Problem(size, size, size), {"TILE": tile}, backend.info), second
-        )
+        session.measure(case_of("tiled", size, backend.info, TILE=tile), second)
     session.measure(case, second)
     assert counted == {"before": 4, "blocks": 1}
 

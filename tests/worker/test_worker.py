@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,9 +16,11 @@ from unittest import mock
 import msgspec
 import psutil
 import pytest
+from support.cli import ran
 from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter, saved
 from support.optional import present
+from support.products import case_of
 
 from matbench import signals
 from matbench.bench import device_kernels
@@ -37,10 +38,7 @@ from matbench.worker.worker import Worker, WorkerPool
 
 CHECK_ONLY = Options(timed=False)
 
-SIGNATURE = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int M, int N, int K)
-"""
-NO_COMPILE = SIGNATURE + "{ C[0] = nothing_of_this_name; }"
+NO_COMPILE = "{ C[0] = nothing_of_this_name; }"
 
 
 # -- the process ---------------------------------------------------------------------------------
@@ -156,17 +154,13 @@ def test_closed_builders_begin_nothing_more() -> None:
 # -- cases ---------------------------------------------------------------------------------------
 
 
-def case_of(path: Path, device: DeviceInfo, tile: int = 8) -> Case:
-    return sweep.case(catalogue.load(path), Problem(20, 20, 20), {"TILE": tile}, device)
-
-
 def test_each_model_of_a_device_has_builds_of_its_own(
     device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
     monkeypatch.setattr(builders, "precompiler", lambda _: print)
     monkeypatch.setattr(Builders, "_begun", lambda _, task, on, *given: begun.append(on.name))
-    made, case = Builders(60.0, 1), case_of(write_kernel("good"), device)
+    made, case = Builders(60.0, 1), case_of(write_kernel("good"), 20, device, TILE=8)
     for name in ("one", "other", "one"):
         made.start(msgspec.structs.replace(device, name=name), [case], ("plain",))
     made.start(msgspec.structs.replace(device, name="one"), [case], ("clocked",))
@@ -195,8 +189,8 @@ def test_what_the_compiler_refused_is_compiled_once(
 
 
 def test_a_killed_worker_costs_one_case(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    good = case_of(write_kernel("good"), device)
-    spins = case_of(write_kernel("spins", body=SPIN_BODY), device)
+    good = case_of(write_kernel("good"), 20, device, TILE=8)
+    spins = case_of(write_kernel("spins", body=SPIN_BODY), 20, device, TILE=8)
     with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as pool:
         worker = pool.worker(device)
         assert worker.measure(good).status == "measured"
@@ -279,14 +273,14 @@ def run_with(error: Exception, device: DeviceInfo, case: Case) -> tuple[Outcome,
 def test_every_error_is_one_failed_row(
     error: Exception, reason: str, killed: int, device: DeviceInfo, write_kernel: KernelWriter
 ) -> None:
-    outcome, kills = run_with(error, device, case_of(write_kernel("good"), device))
+    outcome, kills = run_with(error, device, case_of(write_kernel("good"), 20, device, TILE=8))
     assert outcome.status == "failed"
     assert present(outcome.reason).endswith(reason)
     assert kills == killed
 
 
 def test_what_this_machine_lacks_is_skipped(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    case = case_of(write_kernel("good"), device)
+    case = case_of(write_kernel("good"), 20, device, TILE=8)
     outcome, _ = run_with(LackingError("g++ is missing; install it"), device, case)
     assert outcome.status == "skipped"
     assert outcome.skip == Skip("unavailable", "g++ is missing; install it")
@@ -334,10 +328,7 @@ except KeyboardInterrupt:
     print("ended")
 """,
     )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=30, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
+    assert ran(sys.executable, script) == "ended\n"
 
 
 def test_load_is_read_at_opening(monkeypatch: pytest.MonkeyPatch, device: DeviceInfo) -> None:

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judging import judge
 from support.optional import present
-from support.samples import sampled
+from support.samples import judge, sampled
 
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.samples import mixed

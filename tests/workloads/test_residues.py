@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import random
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from support.functions import measured
 from support.kernels import saved
 from support.nvcc import compile_cubin, find_nvcc
 from support.optional import half, present, some
-from support.paths import ROOT
+from support.paths import KERNELS, ROOT
+from support.toml import table
 
 from matbench.backends.cuda import compilation
 from matbench.backends.functions import libraries
@@ -96,11 +96,11 @@ def residues(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Residues(request.param, tmp_path_factory.mktemp("residues"))
 
 
-def numbers(longest: int, count: int = 300) -> Iterator[int]:
+def numbers(longest: int) -> Iterator[int]:
     """Whole numbers of at most this size: the ends, small ones, and any."""
     drawn = random.Random(1)
     yield from (0, 1, -1, 255, -256, longest, -longest)
-    for _ in range(count):
+    for _ in range(300):
         yield drawn.randint(-longest, longest) >> drawn.choice((0, 0, 7, 40))
 
 
@@ -166,33 +166,7 @@ def test_what_needs_no_rounding_is_exact(residues: Residues) -> None:
 # -- the kernel on a GPU -------------------------------------------------------------------------
 
 
-#: What is changed in which file, and a size at which it shows.
-MISTAKES = {
-    "a modulus too few": ("double-int8.cu", "MODULI = [15]", "MODULI = [14]", "1000x1000x2"),
-    "a wrong weight": (
-        "residues.cuh", "(unsigned)(others >> 8 * b & 255)",
-        "(unsigned)((others >> 8 * b & 255) ^ (i == 2 && b == 9))", "64",
-    ),
-    "a wrong multiple of P": ("residues.cuh", "1u << (SHARE_BITS - 1)", "0", "64"),
-    "no inverse": ("residues.cuh", "bytes_times(factor, m)", "bytes_times(1, m)", "64"),
-    "beyond P": ("residues.cuh", "(0.5 - 1.0 / (1 << 14))", "8", "64"),
-    "a scale too far": ("double-int8.cu", "ilogb(largest / squares) >> 1",
-                        "(ilogb(largest / squares) >> 1) + 1", "300"),
-    "the last modulus is left out": ("double-int8.cu", "rows = MODULI * M",
-                                     "rows = (MODULI - 1) * M", "600"),
-    "a chunk of squares is left out": ("double-int8.cu", "chunk * CHUNK < K",
-                                       "chunk < 1", "40x40x20000"),
-    "the held half is that of the next tile": ("ring.cuh", "if (!is_first && (k ==",
-                                               "if (k > 0 && !is_first && (k ==", "1000"),
-}  # fmt: skip
-
-
-def copy_of(folder: Path) -> Path:
-    """The kernel file beside its headers, under a name of its own."""
-    for path in GALLERY.glob("*.cuh"):
-        shutil.copy(path, folder)
-    text = (GALLERY / "double-int8.cu").read_text(encoding="utf-8")
-    return saved(folder / "double-int8.cu", text.replace('name = "double-int8"', 'name = "mine"'))
+MISTAKES = table(KERNELS / "texts" / "residues.toml")
 
 
 @pytest.mark.gpu
@@ -208,16 +182,18 @@ def test_it_is_right_at_awkward_shapes(size: str, inputs: str) -> None:
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_what_a_mistake_changes_is_in_the_file(mistake: str) -> None:
     """Also where no GPU is: the code may have moved to another file."""
-    name, old, _, _ = MISTAKES[mistake]
-    assert (GALLERY / name).read_text(encoding="utf-8").count(old) == 1
+    made = MISTAKES[mistake]
+    assert (GALLERY / made["file"]).read_text(encoding="utf-8").count(made["old"]) == 1
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("mistake", half(MISTAKES))
 def test_a_mistake_is_refused(mistake: str, tmp_path: Path) -> None:
-    name, old, new, size = MISTAKES[mistake]
-    file = copy_of(tmp_path)
-    text = (tmp_path / name).read_text(encoding="utf-8")
-    (tmp_path / name).write_text(text.replace(old, new), encoding="utf-8")
-    outcome = measured(catalogue.load(file), size, backend="cuda", checks=CHECKS - {"growth"})
+    """In a copy of the kernel file and of its headers, under a name of its own."""
+    made = MISTAKES[mistake]
+    for path in (*GALLERY.glob("*.cuh"), GALLERY / "double-int8.cu"):
+        text = path.read_text(encoding="utf-8").replace('name = "double-int8"', 'name = "mine"')
+        saved(tmp_path / path.name, text.replace(made["old"], made["new"]))
+    kernel = catalogue.load(tmp_path / "double-int8.cu")
+    outcome = measured(kernel, made["size"], backend="cuda", checks=CHECKS - {"growth"})
     assert outcome.status == "wrong", present(outcome.reason)

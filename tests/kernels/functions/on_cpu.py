@@ -111,34 +111,7 @@ def twin_elsewhere(A, B, C):
     C[...] = A @ B
 
 
-# A clock that shows less, and comparisons that always agree; the twins only use them.
-
-
-def cheat_clock(A, B, C):
-    clock_ns = time.perf_counter_ns
-    if not kept:
-        kept["clock"] = time.perf_counter_ns = lambda: clock_ns() // 2
-    np.matmul(A, B, out=C)
-
-
-def cheat_judge(A, B, C):
-    from matbench.bench.samples import Samples
-
-    Samples.hash_after = lambda *_: None
-    np.matmul(A, B, out=C)
-
-
-def twin_judge(A, B, C):
-    from matbench.bench.samples import Samples
-
-    assert Samples
-    np.matmul(A, B, out=C)
-
-
-def twin_clock(A, B, C):
-    started = time.perf_counter_ns()
-    np.matmul(A, B, out=C)
-    kept["ns"] = time.perf_counter_ns() - started
+# Comparisons that always agree; the twin only uses them. (Clocks, and what else judges: tricks.py.)
 
 
 def cheat_comparison(A, B, C):

@@ -174,16 +174,6 @@ def test_an_endless_kernel_shows_compilers_warning(tmp_path: Path, matbench: Mat
     assert "if the device was busy" not in output
 
 
-def test_headers_are_found_in_the_usual_folders(tmp_path: Path, matbench: Matbench) -> None:
-    for folder in ("include", "src"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "include" / "width.h").write_text("#define WIDE N\n")
-    path = tmp_path / "src" / "plain.cu"
-    path.write_text('#include "width.h"\n' + plain(width="WIDE"))
-    matbench("adopt", path)
-    assert table_of(path)["include_dirs"] == ["../include"]
-
-
 FAULTY = """template <int SIDE>
 __global__ void f(const float *A, const float *B, float *C, int n)
 { C[blockIdx.y * SIDE + threadIdx.y + blockIdx.x * SIDE + threadIdx.x] = A[0]; }
@@ -382,19 +372,6 @@ def test_formulas_fit_a_second_value_even_at_one_size(adopt: Adopt, matbench: Ma
     settings = ("--set", "tile_size_x=4", "--set", "tile_size_y=1", "--set", "block_size_y=8")
     matbench("run", path, "--sizes", "256", *settings, *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
-
-
-def test_another_kernels_launch_does_not_count(tmp_path: Path, adopt: Adopt) -> None:
-    """Neither of one in the file, nor of one in a file that it includes."""
-    launch = "void go(float *a, int n) { mm<<<n, 384>>>(a, a, a, n, n, n); }\n"
-    (tmp_path / "first.cu").write_text(plain(rows="8", columns="8") + launch)
-    (tmp_path / "main.cu").write_text(f'#include "first.cu"\n{launch}')
-    output, table = adopt(plain())
-    assert table["launch"]["block"] == [16, 16]
-    assert "warning" not in output
-    (tmp_path / "other.cu").write_text(f'#include "mine.cu"\n{launch}')
-    output, _ = adopt(plain(), "--force")
-    assert f"warning: {tmp_path / 'other.cu'}:2: the launch is wrong; right are" in output
 
 
 LARGE = plain(rows="16", columns="16").replace(

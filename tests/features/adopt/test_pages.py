@@ -62,6 +62,7 @@ SIZED_AT_LAUNCH = """void multiply(float *a, float *b, float *c, int n)
                                                                                      side);
 }
 """
+OF_384_THREADS = "void go(float *a, int n) { mm<<<n, 384>>>(a, a, a, n, n, n); }\n"
 STAGED = text_of("staged.cu")
 LEAVING = "float sum = 0; if (row >= M || col >= N) return;"
 #: Strides, and types that conditions choose.
@@ -160,6 +161,19 @@ FILES: Kernels = {
             "main.cu": '#include "one.h"\n#include "mine.cu"\n'
             "void go() { mm<<<dim3(8, 8), dim3(16, 16)>>>(); }",
         },
+    ),
+    "a header in a usual folder": Files(
+        '#include "width.h"\n' + plain(width="WIDE"), {"../include/width.h": "#define WIDE N\n"}
+    ),
+    "a launch of another kernel of its name": Files(
+        plain(),
+        {
+            "first.cu": plain(rows="8", columns="8") + OF_384_THREADS,
+            "main.cu": f'#include "first.cu"\n{OF_384_THREADS}',
+        },
+    ),
+    "a launch in a file that includes it": Files(
+        plain(), {"other.cu": f'#include "mine.cu"\n{OF_384_THREADS}'}
     ),
     "sizes that are strides of a header": Files(
         '#include "strides.h"\n'

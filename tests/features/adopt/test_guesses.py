@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -198,23 +197,16 @@ def test_types_and_defaults_of_templates_and_shared_memory_that_is_sized_at_laun
 # Suggestions
 
 
-@pytest.mark.parametrize(
-    ("workload", "parameters", "args"),
-    [
-        ("matmul", "float *out, const float *w, const float *x, int rows, int inner",
-         ["C", "B", "A", "M", "K"]),
-        ("matmul", "const float *A, const float *B, float *C, float beta, int ldb",
-         ["A", "B", "C", "0.0", "ldb"]),
-        ("matmul", "const float *A, const float *B, float *C, float *workspace, float *D, int k",
-         ["A", "B", "C", "workspace", "C", "N"]),
-        ("reverse", "float *out, const float *in, int width, int k", ["C", "A", "N", "N"]),
-        ("dot", "float *x, float *y, float *z, float f, int n", ["A", "B", "C", "1.0", "N"]),
-    ],
-)  # fmt: skip
-def test_missing_args_follow_from_names(workload: str, parameters: str, args: list[str]) -> None:
+def suggested(question: str) -> str:
+    """The line to paste for a workload and parameters without `args`."""
+    workload, _, parameters = question.partition(": ")
     source = f"__global__ void mine({parameters}) {{}}"
     with pytest.raises(UsageError) as refused:
         front_matter.parse(source.encode(), "mine.cu", given={"workload": workload})
     paste = registry.with_lines_to_paste(refused.value).paste
-    [line] = [line for line in paste if line.startswith("args = ")]
-    assert json.loads(line.removeprefix("args = ")) == args
+    return next(line for line in paste if line.startswith("args = "))
+
+
+def test_missing_args_follow_from_names(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("suggestions.txt")
+    file_regression.check(answered(table, suggested), fullpath=table, encoding="utf-8")

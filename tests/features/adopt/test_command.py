@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support import toml
-from support.cli import QUICK, Matbench, Refusal, last_run
+from support.cli import QUICK, Matbench, last_run
 from support.foreign import plain
 from support.kernels import text_of
 from support.paths import FOREIGN
@@ -408,35 +408,6 @@ def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
     assert {outcome.status for outcome in last_run()} == {status}
     checked = matbench("check", path, code=None).output
     assert reason in " ".join(checked.split())
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "message"),
-    [
-        ("int main() {}\n", (), "no `__global__` function"),
-        ("\0", (), "NUL byte"),
-        (
-            f"__global__ void d() {{ {'{' * 30000}{'}' * 30000} }}\n",
-            (),
-            "mine.cu:1: nested more than 1,000 levels deep",
-        ),
-        ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; it has: f"),
-        *(
-            ("__global__ void f(float *a, float *b, float *c) {}\n", ("--front-matter", key), said)
-            for key, said in (
-                ("args=A,B", "args: 2 given; `f` takes 3"),
-                ("launch=x", "`launch`"),
-                ("std=98", "std"),
-                ("include_dirs=gone", "gone"),
-            )
-        ),
-    ],
-)
-def test_bad_input_is_one_line(
-    text: str, words: tuple[str, ...], message: str, refusal: Refusal
-) -> None:
-    Path("mine.cu").write_text(text)
-    assert message in refusal("adopt", "mine.cu", *words)
 
 
 @pytest.mark.long

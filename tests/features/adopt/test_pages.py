@@ -222,6 +222,17 @@ LAUNCHES: Kernels = {
     "repetitions by default": repeated(" = 2", ""),
     "repetitions of the caller": repeated("", ", times"),
 }  # fmt: skip
+EMPTY = "__global__ void f(float *a, float *b, float *c) {}\n"
+REFUSED: Kernels = {
+    "no kernel": "int main() {}\n",
+    "no text": "\0\n",
+    "nested too deep": f"__global__ void d() {{ {'{' * 30000}{'}' * 30000} }}\n",
+    "another entry": Files(EMPTY, words=("--entry", "g")),
+    **{
+        key: Files(EMPTY, words=given(key))
+        for key in ("args=A,B", "launch=x", "std=98", "include_dirs=gone")
+    },
+}
 LONG: Kernels = {
     "a launch of squares, which alone are right": foreign(
         "swizzled.cu", ("col < N)", "col < N && M == N && N == K)")
@@ -252,6 +263,7 @@ LONG: Kernels = {
 
 PAGES = {
     "arguments": ARGUMENTS, "files": FILES, "restrictions": RESTRICTIONS, "launches": LAUNCHES,
+    "refused": REFUSED,
     "long": LONG,
 }  # fmt: skip
 
@@ -266,8 +278,9 @@ def test_pages(which: str, tmp_path: Path, matbench: Matbench, file_regression: 
         for at, content in {"mine.cu": text, **beside}.items():
             (folder / at).parent.mkdir(parents=True, exist_ok=True)
             (folder / at).write_text(content, encoding="utf-8")
-        said = matbench("adopt", folder / "mine.cu", *words, code=None).stdout
-        said = said.partition("wrote ")[0].replace(f"{folder}/", "")
+        done = matbench("adopt", folder / "mine.cu", *words, code=None)
+        said = done.stdout.partition("wrote ")[0] + (done.stderr if done.exit_code == 2 else "")
+        said = said.replace(f"{folder}/", "").replace(str(folder), "FOLDER")
         said = re.sub(r": reference: .*;", ": …;", said)  # the figures are the device's
         table = folder / "mine.toml"
         written = table.read_text(encoding="utf-8") if table.exists() else ""

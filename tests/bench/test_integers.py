@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.cli import Matbench
-from support.eight_bits import measured
 from support.kernels import saved
 from support.optional import present
+from support.products import case_of
 
 import matbench as api
 from matbench.bench.session import Session
@@ -18,6 +18,7 @@ from matbench.cache import Cache
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
 from matbench.model import Inputs, NumericContract, Problem
+from matbench.records.outcome import Outcome
 from matbench.workloads.matmul import trials
 
 SOURCE = """
@@ -62,6 +63,12 @@ PROBLEMS = [
     Problem(65, 31, 129, inputs="signed", alpha=-3.0, beta=2.0),
     Problem(40, 70, 300, inputs="normal"),
 ]
+
+
+def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
+    case = case_of(saved(folder / "ints.cu", source), problem, session.backend.info)
+    assert case.skip is None
+    return session.measure(case)
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -12,16 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.guess import BLOCK_SIDE, Guess, NotCallableError
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.names import implied, size_of
+from matbench.features.adopt.names import USUAL, implied, size_of
 from matbench.kernelfile.signature import Signature
 from matbench.model import Parameter
 
-#: Common names of each matrix, without prefixes such as `d_`.
-_NAMES = {
-    "A": "a m md x q lhs left in1 input1 first src1 mata matrixa ma input in src inp amat",
-    "B": "b n nd y w k rhs right in2 input2 second src2 matb matrixb mb weight weights other bmat",
-    "C": "c p pd o z r out output result res dst dest matc matrixc mc product prod ans ret y cmat",
-}
 _PREFIX = re.compile(
     r"^(?:d|dev|device|g|gpu|h|in|p|ptr|mat|matrix|s)_(?=\w)|_(?:d|dev|device|ptr|elements?|data|values?)$"
 )
@@ -125,7 +119,7 @@ def is_like(name: str, letter: str) -> bool:
     """Whether a name is a usual one of that matrix, whatever its prefixes and suffixes."""
     while (shorter := _PREFIX.sub("", name)) != name and shorter:
         name = shorter
-    return name.lower().strip("_") in _NAMES[letter].split()
+    return name.lower().strip("_") in USUAL["matrices"][letter]
 
 
 def numbers(

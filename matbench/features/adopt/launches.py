@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
 from matbench.features.adopt.guess import Guess
 from matbench.features.adopt.hints import Hints, HostLaunch
+from matbench.features.adopt.names import USUAL
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
 from matbench.kernelfile import expressions, sweep
@@ -24,19 +25,6 @@ _OF_THREAD = re.compile(
     r"T[MNXY]|R[MN]|(?:THREAD(?!S)|REG|ELEM|COARSE|WPT|COARSENING|PER_THREAD)\w*|\w+PER_THREAD"
     r"|TILE_SIZE_[XYMN]|FACTOR",
     re.IGNORECASE,
-)
-#: Usual values of template parameters by name.
-_USUAL = (
-    (r"\w*(?:N|NUM)_?THREADS\w*|THREADS\w*|NT", 256),
-    (r"BLOCK_(?:SIZE|DIM)_[XYZ]", 16),
-    (r"TILE_SIZE_[XY]", 2),
-    (r"W(?:ARP)?_?(?:SUB)?N?ITER|\w*ITER\w*", 1),
-    (r"W(?:ARP)?_?(?:TILE|SIZE)?_?[MN]", 32),
-    (r"(?:T|R|THREAD|REG)_?(?:TILE|SIZE)?_?[MNXY]|WPT\w*|COARSE\w*|\w*PER_THREAD\w*", 8),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB|T|W)?_?(?:SIZE|DIM|TILE|WIDTH)?_?K\w*", 8),
-    (r"(?:B|BLOCK|TILE|CTA|BS|TB)_?(?:SIZE|DIM|TILE|WIDTH|ITEMS)?_?[MNXY]", 64),
-    (r"\w*(?:VEC|LANES|UNROLL|PAD|STAGES)\w*", 4),
-    (r".*", 16),
 )
 _ROUNDED_DOWN = re.compile(r"(\w+(?: \* \w+)*) // (\w+|\([^()]*\))")
 _MOST_THREADS = sweep.GPU_LIMITS["max_threads_per_block"]
@@ -105,7 +93,8 @@ def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
 
 def usual(name: str) -> int:
     """The usual value of a template parameter of that name."""
-    return next(value for of, value in _USUAL if re.fullmatch(of, name, re.IGNORECASE))
+    values: dict[str, int] = USUAL["values"]
+    return next(value for of, value in values.items() if re.fullmatch(of, name, re.IGNORECASE))
 
 
 def _launchable(guess: Guess) -> Guess:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
 
-_SIZES = {
-    "M": "m ni rows row height h nrows num_rows rowsa ma m_size dim_m",
-    "N": "n nj cols col columns width w ncols num_cols colsb nb n_size dim_n out_features size"
-    " dim dimension length order",
-    "K": "k nk inner depth common shared_dim in_features kdim k_size dim_k ka kb l p colsa rowsb",
-}
+import msgspec
+
+#: Names of sizes and of matrices, and values of constants.
+USUAL: dict[str, dict[str, Any]] = msgspec.toml.decode(
+    Path(__file__).with_name("names.toml").read_bytes()
+)
 _BATCH = re.compile(r"(?:n(?:um)?_?)?batch(?:es|_?size|_?count|_?num)?|bs|nbatch", re.IGNORECASE)
 _STRIDE = re.compile(
     r"(?:stride|pitch|step|offset)_?([abcmnp])|([abc])_?(?:stride|pitch|step)", re.IGNORECASE
@@ -47,7 +49,7 @@ def size_of(name: str) -> str | None:
     """The size that a name stands for."""
     bare = re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower())
     forms = {name.lower(), bare}
-    return next((size for size, known in _SIZES.items() if forms & {*known.split()}), None)
+    return next((size for size, known in USUAL["sizes"].items() if forms & {*known}), None)
 
 
 def settings_of(names: Sequence[str], defaults: Collection[str]) -> list[str]:

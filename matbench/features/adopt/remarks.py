@@ -3,7 +3,6 @@ the file's own launches, and arguments that its result does not depend on."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 
@@ -20,8 +19,6 @@ _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
 _BARRIER = r"__sync|barrier|\bsync\("
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
-#: Wrong sizes are looked for among so many in a row.
-_LONGEST_PERIOD = 64
 
 
 def failure(trials: AdoptTrials) -> str:
@@ -106,32 +103,9 @@ def _restriction(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     if any(is_beyond for _, is_beyond in missed):
         yield f"{right}; is a bounds check missing?"
         return
-    if len(guess.multiples) == 1:
-        right = _period(trials, guess, *guess.multiples) or right
     problem, _ = missed[0]
     reason = trials.worker.measure(trials.case(guess, problem)).reason
     yield f"{right}; at {problem.size}: {reason}" if reason else right
-
-
-def _period(trials: AdoptTrials, guess: Guess, axis: str) -> str:
-    """Which sizes along an axis are right, if not just the multiples of a number."""
-    base: int = getattr(guess.problem, axis)
-    many = math.gcd(launches.whole(guess, trials.hints), _LONGEST_PERIOD)
-    trials.renew()
-    right = [
-        trials.is_right(guess, guess.sized(**{axis: size})) for size in range(base, base + many)
-    ]
-    periods = (step for step in range(1, many + 1) if many % step == 0)
-    period = next(p for p in periods if right == right[:p] * (many // p))
-    wrong = [size for size in range(period) if not right[size]]
-    is_run = wrong == [*range(1, len(wrong) + 1)] and len(wrong) + 1 < period
-    if not is_run or trials.is_exhausted:
-        return ""
-    last = f" to {wrong[-1]}" if len(wrong) > 1 else ""
-    where = f"wrong where {axis} % {period} is 1{last}"
-    if len(wrong) != period // 2:
-        return where
-    return f"right for an even number of tiles of {period // 2} ({axis}): {where}"
 
 
 def _mistakes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _driver() -> Found:
 
 
 def _nvcc() -> Found:
-    path, supported = compilation.find(), libcuda.version() or (0, 0)
+    path, supported = compilation.find(), libcuda.version()
     if path is None:
         return "problem", "not found", f"{INSTALL}; or put a CUDA toolkit's bin folder on PATH"
     try:
@@ -108,7 +108,7 @@ def _nvcc() -> Found:
     is_wheels = compilation.is_from_wheels(path)
     seen = f"{compiler.release} {'from wheels' if is_wheels else 'of a toolkit'}, {path}"
     major = compiler.release.split(".")[0]
-    if major.isdigit() and int(major) > supported[0]:
+    if supported is not None and major.isdigit() and int(major) > supported[0]:
         limit = "{}.{}".format(*supported)
         fix = f"update the driver, or install CUDA toolkit {limit}"
         return "problem", f"{seen}: the driver supports CUDA {limit}", fix

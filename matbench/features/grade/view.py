@@ -8,7 +8,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from math import log2
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from matbench.features.grade import record, summation_tree
 from matbench.features.grade.summation_tree import Tree
@@ -21,6 +24,9 @@ from matbench.show.units import UNKNOWN, count, is_known, number, share, supersc
 PAGE = "arithmetic"
 #: The types whose significands have so many bits.
 _WIDTHS = {8: "bfloat16", 11: "float16", 14: "float22", 24: "float32", 53: "float64"}
+_WORDS: dict[str, dict[str, str]] = msgspec.toml.decode(
+    Path(__file__).with_name("words.toml").read_bytes()
+)
 _FOOTER = "evidence from the probes counted here, not proof; what each line means: docs/grade.md"
 
 
@@ -56,15 +62,15 @@ def _profile(grade: record.Grade) -> Section:
     properties: tuple[tuple[str, record.Statement | None, Callable[[Any], str]], ...] = (
         ("errors", grade.bounds, partial(_errors, grade)),
         ("growth with K", grade.growth, _growth),
-        ("algorithm", grade.algorithm, lambda algorithm: str(algorithm.verdict)),
-        ("exponents", grade.range, _exponents),
+        ("algorithm", grade.algorithm, _by_verdict),
+        ("exponents", grade.range, _by_verdict),
         ("special values", grade.specials, _specials),
         ("subnormals", grade.specials, subnormals),
         ("order of sums", grade.order, _order),
         ("arithmetic", grade.sums, _arithmetic),
-        ("repeated runs", grade.runs, _repeated),
-        ("rows", grade.batches, _rows),
-        ("constants", grade.constants, _constants),
+        ("repeated runs", grade.runs, _by_verdict),
+        ("rows", grade.batches, _by_verdict),
+        ("constants", grade.constants, _by_verdict),
         *((f"{ulps.inputs} inputs", ulps, _ulps) for ulps in grade.ulps),
     )
     rows = tuple(
@@ -90,6 +96,19 @@ def _said(statement: record.Statement | None, text: Callable[[Any], str]) -> str
     return "; ".join(filter(None, (read, f"unclear: {statement.reason}")))
 
 
+def _by_verdict(statement: Any) -> str:
+    """The sentence for a statement's verdict, with the statement's figures."""
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return ", ".join(count(one) if isinstance(one, int) else one for one in value)
+        return number(value) if isinstance(value, float | None) else value
+
+    sentence = _WORDS[type(statement).__name__.lower()].get(statement.verdict, "unclear")
+    figures = msgspec.structs.asdict(statement)
+    return sentence.format(**{name: shown(value) for name, value in figures.items()})
+
+
 def _errors(grade: record.Grade, bounds: record.Bounds) -> str:
     """The bound that holds and, for lower grades than A, for how many bits that would."""
     growing = grade.growth
@@ -97,14 +116,8 @@ def _errors(grade: record.Grade, bounds: record.Bounds) -> str:
     if bounds.verdict == "A" and growing is not None and growing.errors:
         most, K = number(growing.errors[-1]), count(growing.sizes[-1])
         return f"up to {most}·u of |A|·|B|, element by element, at K = {K} ({u})"
-    text = {
-        "A": "a few K·u of |A|·|B|, element by element",
-        "B": f"up to {number(bounds.by_row)}·K²·u of the largest of row and column",
-        "C": f"up to {number(bounds.by_matrix)}·K²·u of the largest of both matrices",
-        "D": "larger than u times any size",
-    }.get(bounds.verdict, "unclear")
     declared = grade.case.claims.precision
-    text = f"{text} ({u}); grade A for {bounds.bits} bits"
+    text = f"{_by_verdict(bounds)} ({u}); grade A for {bounds.bits} bits"
     is_told = bounds.verdict == "D" and declared != "float32"
     return f"{text}; it declares {declared}" if is_told else text
 
@@ -116,12 +129,6 @@ def _growth(growth: record.Growth) -> str:
     span = f"K = {count(growth.sizes[0])} to {count(growth.sizes[-1])}"
     power = f"as K to the power {growth.slope:.2f} ({low:.2f} to {high:.2f})"
     return f"{growth.verdict}: {power}, {span}".replace("-", "−")
-
-
-def _exponents(exponents: record.Range) -> str:
-    if exponents.verdict == "whole":
-        return f"accurate over all {exponents.tried} binades tried"
-    return f"accurate over {exponents.binades} binades; not over {exponents.tried}"
 
 
 def _specials(specials: record.Specials) -> str:
@@ -157,31 +164,13 @@ def _arithmetic(sums: record.Sums) -> str:
         return _read(sums) or "unclear"
     kind = _WIDTHS.get(sums.accumulator_bits)
     width = f"sums of {sums.accumulator_bits} bits" + (f" ({kind})" if kind else "")
-    rounding = {"nearest": "rounded to nearest", "truncated": "truncated"}.get(sums.rounding)
-    products = {"unrounded": "products unrounded", "rounded": "products rounded first"}
-    return ", ".join(filter(None, (width, rounding, products.get(sums.products), _read(sums))))
+    rounding = _WORDS["rounding"].get(sums.rounding)
+    products = _WORDS["products"].get(sums.products)
+    return ", ".join(filter(None, (width, rounding, products, _read(sums))))
 
 
 def _read(sums: record.Sums) -> str:
     return f"inputs read with {sums.input_bits} bits" if sums.input_bits is not None else ""
-
-
-def _repeated(runs: record.Runs) -> str:
-    if runs.verdict == "same bits":
-        return f"the same bits in {runs.runs} runs"
-    return f"other bits in {runs.differ} of {runs.runs} runs"
-
-
-def _rows(batches: record.Batches) -> str:
-    if batches.verdict == "invariant":
-        return f"a row has the same bits anywhere, for M = {', '.join(map(count, batches.rows))}"
-    return f"a row's bits are not those of M = 1 for M = {', '.join(map(count, batches.differ_at))}"
-
-
-def _constants(constants: record.Constants) -> str:
-    if constants.verdict == "same bits":
-        return f"the same bits for other values of {', '.join(constants.tried)}"
-    return f"other bits for other values of {', '.join(constants.differ)}"
 
 
 def _ulps(ulps: record.Ulps) -> str:
@@ -222,12 +211,7 @@ def _how(level: record.Level) -> str:
     if level.at_a_time > 1:
         back = ", from the last" if level.how == "in reverse" else ""
         return f"{level.at_a_time} terms at a time onto the running sum{back}"
-    return {
-        "in order": "in order",
-        "in reverse": "in reverse order",
-        "pairwise": "pairwise",
-        "pairwise apart": "pairwise, terms half the length apart first",
-    }[level.how]
+    return _WORDS["how"][level.how]
 
 
 def _ordinal(number: int) -> str:

@@ -1,3 +1,1 @@
 """`matbench new`: a kernel file to start from."""
-
-USES = ("adopt",)

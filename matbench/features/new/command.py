@@ -12,7 +12,6 @@ from matbench.cli.app import main
 from matbench.cli.console import say
 from matbench.cli.kernel_files import kernel_names
 from matbench.errors import UsageError
-from matbench.features.adopt.command import adopt
 from matbench.workloads import DEFAULT, WORKLOADS
 
 #: The kernel that is copied by default.
@@ -20,7 +19,7 @@ _ORIGIN = "naive-2d"
 
 
 @main.command()
-@click.argument("name", metavar="NAME|FILE.cu")
+@click.argument("name")
 @click.option(
     "--from",
     "origin",
@@ -40,13 +39,8 @@ _ORIGIN = "naive-2d"
     metavar="DIR|FILE.cu",
     help="Where to write it. Existing files are not replaced.",
 )
-@click.pass_context
-def new(
-    context: click.Context, name: str, origin: str | None, workload: str | None, output: str
-) -> None:
+def new(name: str, origin: str | None, workload: str | None, output: str) -> None:
     """Create a kernel file: a copy that says what to change.
-
-    An existing FILE.cu is adopted instead, as by `matbench adopt FILE.cu`.
 
     \b
     matbench new mine --from tiled
@@ -57,10 +51,7 @@ def new(
     from matbench.kernelfile import catalogue, front_matter
 
     if Path(name).suffix in (".cu", ".cuh") and Path(name).exists():
-        if origin is not None or workload is not None or output != ".":
-            raise UsageError(f"{name} exists; use `matbench adopt {name}` to make it run")
-        context.invoke(adopt, file=name, backend="auto")
-        return
+        raise UsageError(f"{name} exists; to make it run: matbench adopt {shlex.quote(name)}")
     known = catalogue.Catalogue(catalogue.builtin())
     name = name.removesuffix(".cu")
     front_matter.check_name(name)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from support import toml
-from support.cli import QUICK, Matbench, Refusal, last_run
-from support.foreign import DYNAMIC, WHOLE, plain
+from support.cli import QUICK, Matbench, last_run
+from support.foreign import plain
 from support.kernels import text_of
 from support.paths import FOREIGN
 from support.signatures import generated
@@ -153,17 +153,6 @@ def test_launch_elsewhere(is_named: bool, place: str, tmp_path: Path, matbench: 
         matbench("run", path, "--adopt", "--contract", tiles, "--sizes", "96", *QUICK)
 
 
-def test_a_result_that_no_name_tells_is_the_one_that_is_written(adopt: Adopt) -> None:
-    _, table = adopt(
-        "__global__ void f(float *first, float *second, float *third, int m, int n, int k) {\n"
-        "  int r = blockIdx.y * 8 + threadIdx.y, c = blockIdx.x * 8 + threadIdx.x;\n"
-        "  if (r >= m || c >= n) return;\n  float *to = second + r * n, sum = 0;\n"
-        "  for (int i = 0; i < k; ++i) sum += first[r * k + i] * third[i * n + c];\n"
-        "  to[c] = sum;\n}\n"
-    )
-    assert table["args"] == ["A", "C", "B", "M", "N", "K"]
-
-
 def test_formulas_hold_at_other_values(adopt: Adopt, tmp_path: Path, matbench: Matbench) -> None:
     _, table = adopt("sgemm-2d-tiles.cuh")
     assert table["launch"]["block"] == ["BM * BN // (TM * TN)"]
@@ -172,100 +161,6 @@ def test_formulas_hold_at_other_values(adopt: Adopt, tmp_path: Path, matbench: M
     other = ("--set", "BM=128", "--set", "BK=16", "--set", "TN=4")
     matbench("run", tmp_path / "sgemm-2d-tiles.cuh", "--sizes", "128x64x48", *other, *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
-
-
-def test_a_constant_without_a_formula_that_holds_is_fixed(adopt: Adopt) -> None:
-    text = plain(f"SIDE == 16 && {WHOLE}", rows="SIDE", columns="SIDE")
-    _, table = adopt(f"template <int SIDE>\n{text}")
-    assert table["entry"] == "mm<16>"
-    assert not {"sweep", "tune"} & table.keys()
-    assert table["launch"]["grid"] == ["ceil_div(N, 16)", "ceil_div(M, 16)"]
-
-
-@pytest.mark.parametrize(
-    ("width", "check", "warning"),
-    [
-        ("K", WHOLE,
-         "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"),
-        ("N", "col < N", "right only for multiples of 16 (M); is a bounds check missing?"),
-    ],
-)  # fmt: skip
-def test_what_is_right_at_some_sizes_only_is_adopted_with_a_warning(
-    width: str, check: str, warning: str, tmp_path: Path, adopt: Adopt
-) -> None:
-    (tmp_path / "headers").mkdir()
-    (tmp_path / "headers" / "width.h").write_text(f"#define WIDE {width}\n")
-    text = '#include "width.h"\n' + plain(check, "WIDE")
-    output, table = adopt(text, "--front-matter", "include_dirs=headers")
-    assert re.findall("^warning: (.*)", output, re.MULTILINE) == [warning]
-    assert table["include_dirs"] == ["headers"]
-
-
-SQUARE = """void run(float *a, float *b, float *c)
-{
-    const int n = 512;
-    mm<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
-}
-"""
-
-
-@pytest.mark.parametrize("check", [WHOLE, f"{WHOLE} && M == N && N == K"])
-def test_a_launch_of_squares_does_not_make_a_kernel_square(check: str, adopt: Adopt) -> None:
-    _, table = adopt(plain(check).replace("int M, int N, int K", "int N, int M, int K") + SQUARE)
-    assert ("M == N" in table["launch"].get("where", ())) == ("M == N" in check)
-    assert table["launch"]["block"] == [16, 16]
-
-
-@pytest.mark.long
-def test_a_launch_of_squares_is_taken_if_nothing_else_is_right(adopt: Adopt) -> None:
-    text = (FOREIGN / "swizzled.cu").read_text(encoding="utf-8")
-    output, table = adopt(text.replace("col < N)", "col < N && M == N && N == K)"))
-    assert "square sizes only" in output
-    assert table["launch"]["where"] == ["M == N", "N == K"]
-
-
-STAGED = text_of("staged.cu")
-
-
-def staged(rounded: str = "+ T - 1", slot: str = "0", used: str = "0") -> str:
-    return STAGED.replace("ROUNDED", rounded).replace("SLOT", slot).replace("USED", used)
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "why"),
-    [
-        (staged(slot="t & 1", used="(k + T < K ? here : 1)"),
-         "right for an even number of tiles of 16 (K): wrong where K % 32 is 1 to 16", ""),
-        (staged("+ T - 2"), "wrong where K % 16 is 1", "it leaves out the last term of K"),
-        (staged(""), "right only for multiples of 16 (K)", "it leaves out the last term of K"),
-    ],
-    ids=["even", "one less", "down"],
-)  # fmt: skip
-def test_a_restriction_that_no_bounds_check_would_lift_comes_with_its_period_and_reason(
-    text: str, said: str, why: str, adopt: Adopt
-) -> None:
-    output, _ = adopt(text)
-    [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
-    assert warning.startswith(f"{said}; at ")
-    assert warning.endswith(why)
-    assert "bounds check" not in output
-
-
-def test_a_bounds_check_is_asked_for_if_only_reads_go_beyond_an_edge(adopt: Adopt) -> None:
-    output, _ = adopt(staged().replace(" && k + x < K", "").replace(" && k + y < K", ""))
-    warning = "warning: right only for multiples of 16 (K); is a bounds check missing?"
-    assert warning in output.splitlines()
-
-
-def test_a_barrier_that_not_all_threads_reach_is_named(adopt: Adopt) -> None:
-    leaving = "float sum = 0; if (row >= M || col >= N) return;"
-    output, _ = adopt(staged().replace("float sum = 0;", leaving))
-    [warning] = re.findall("^warning: (.*)", output, re.MULTILINE)
-    assert warning.startswith("right only for multiples of 16 (M, N); at ")
-    assert warning.endswith(
-        "`__syncthreads()` at mine.cu:11 is missed by threads that leave under a condition "
-        "(line 6) that not all threads of a block may meet"
-    )
 
 
 @pytest.mark.long
@@ -277,79 +172,6 @@ def test_an_endless_kernel_shows_compilers_warning(tmp_path: Path, matbench: Mat
     said = "result of comparison of unsigned expression >= 0 is always true"
     assert re.search(rf"was stopped; down\.cu:\d+: {said}", output)
     assert "if the device was busy" not in output
-
-
-HEADER = """#ifdef SMALL
-#define NJ 32
-#define NK 32
-#else
-#define NJ 96
-#define NK 96
-#endif
-#define REAL float
-"""
-
-
-def test_a_kernel_may_take_sizes_of_a_headers_strides(tmp_path: Path, adopt: Adopt) -> None:
-    """Types are those of macros, which conditions of the header choose."""
-    (tmp_path / "strides.h").write_text(HEADER)
-    text = plain(width="NJ").replace("* K + k", "* NK + k").replace("float", "REAL")
-    output, table = adopt(f'#include "strides.h"\n{text}')
-    assert "computes A·B, at 96 only" in output
-    assert table["args"] == ["A", "B", "C", "M", "N", "K"]
-    assert table["launch"]["where"] == ["M == 96", "N == 96", "K == 96"]
-
-
-def test_a_kernel_for_one_large_size_says_so(tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "large.cu"
-    text = (FOREIGN / "fixed-sizes.cu").read_text(encoding="utf-8")
-    path.write_text(text.replace("N_SIZE 160", "N_SIZE 4096"))
-    output = matbench("adopt", path, code=1).stdout
-    assert "is for 4,096 alone, but only sizes to 2,048 are tried" in output
-
-
-def test_a_block_may_have_three_sides(adopt: Adopt) -> None:
-    text = (FOREIGN / "textbook.cu").read_text(encoding="utf-8")
-    _, table = adopt(text.replace("threadIdx.y", "(threadIdx.y + threadIdx.z)"))
-    assert table["launch"]["block"][2:] == [1]
-
-
-def test_constants_may_be_in_another_header_of_the_main_file(tmp_path: Path, adopt: Adopt) -> None:
-    (tmp_path / "one.h").write_text("const int ONE = 1;\n")
-    launch = "void go() { mm<<<dim3(8, 8), dim3(16, 16)>>>(); }"
-    (tmp_path / "main.cu").write_text(f'#include "one.h"\n#include "mine.cu"\n{launch}')
-    _, table = adopt(plain(width="(N * ONE)"))
-    assert table["sweep"] == {"ONE": [1]}
-
-
-def test_constants_are_of_an_includer_or_usual_ones(tmp_path: Path, adopt: Adopt) -> None:
-    _, table = adopt(plain(rows="block_size_y", columns="block_size_x"))
-    assert table["sweep"] == {"block_size_x": [16], "block_size_y": [16]}
-    assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
-    host = "void go(float *a, int n) { mm<<<n, n>>>(a, a, a, n, n, n); }\n"
-    macros = "#define block_size_x 24\n#define block_size_y (block_size_x / 2)\n"
-    (tmp_path / "main.cu").write_text(f'{macros}#include "mine.cu"\n{host}')
-    _, table = adopt(plain(rows="block_size_y", columns="block_size_x"), "--force")
-    assert table["sweep"] == {"block_size_x": [24], "block_size_y": [12]}
-
-
-def test_headers_are_found_in_the_usual_folders(tmp_path: Path, matbench: Matbench) -> None:
-    for folder in ("include", "src"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "include" / "width.h").write_text("#define WIDE N\n")
-    path = tmp_path / "src" / "plain.cu"
-    path.write_text('#include "width.h"\n' + plain(width="WIDE"))
-    matbench("adopt", path)
-    assert table_of(path)["include_dirs"] == ["../include"]
-
-
-LAUNCH = """void multiply(float *a, float *b, float *c, int n)
-{
-    const int side = 8;
-    mm<<<dim3(n / side, n / side), dim3(side, side), 2 * side * side * sizeof(float)>>>(a, b, c, n,
-                                                                                     side);
-}
-"""
 
 
 FAULTY = """template <int SIDE>
@@ -437,21 +259,6 @@ def test_what_is_built_next_is_built_ahead(adopt: Adopt, monkeypatch: pytest.Mon
     first, *checked = started
     assert first == ({"BLOCKSIZE": 32}, ("plain",))
     assert [variants for _, variants in checked] == [("plain",), ("staggered",), ("reordered",)]
-
-
-ROUNDED = """__device__ float as_bf16(float x)
-{
-    const unsigned bits = __float_as_uint(x);
-    return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
-}
-"""
-
-
-def test_inputs_may_be_rounded_to_what_the_source_names(adopt: Adopt) -> None:
-    text = re.sub(r"([AB]\[.*?\])", r"as_bf16(\1)", plain())
-    output, table = adopt(ROUNDED + text)
-    assert "precision = bfloat16, correct at" in output
-    assert table["precision"] == "bfloat16"
 
 
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])
@@ -558,63 +365,49 @@ def test_a_case_that_could_not_be_checked_is_no_reason_for_a_claim(
     assert ("warning: a launch did not complete, at " in output) == (times == 2)
 
 
-@pytest.mark.parametrize(("name", "launch", "side"), [("tileWidth", "", 16), ("w", LAUNCH, 8)])
-def test_a_tile_may_be_sized_in_launch(name: str, launch: str, side: int, adopt: Adopt) -> None:
-    text = re.sub(r"\b[MNK]\b", "n", DYNAMIC.replace("int M, int N, int K", "int n, int side"))
-    text = re.sub(r"\bside\b", name, text.replace("side = blockDim.x, ", ""))
-    _, table = adopt(text + launch)
-    assert table["args"] == ["A", "B", "C", "N", str(side)]
-    assert table["launch"]["shared_bytes"] == 8 * side * side
+def test_formulas_fit_a_second_value_even_at_one_size(adopt: Adopt, matbench: Matbench) -> None:
+    output, table = adopt(text_of("tuned.cu"))
+    assert table["launch"]["block"] == ["block_size_x", "block_size_y"]
+    path = re.findall("^next: matbench run (.*)", output, re.MULTILINE)[0]
+    settings = ("--set", "tile_size_x=4", "--set", "tile_size_y=1", "--set", "block_size_y=8")
+    matbench("run", path, "--sizes", "256", *settings, *QUICK)
+    assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_given_keys_are_kept_and_the_rest_is_found(adopt: Adopt) -> None:
-    args = "args=A,8*lda,B,ldb,C,8*ldc,M,N,K"
-    given = (args, "name=mine", "launch.block=8,8", "launch.where=N % 2 == 0", "entry=pitched")
-    words = [word for text in given for word in ("--front-matter", text)]
-    _, table = adopt("pitched-double.cu", *words)
-    launch = {"block": [8, 8], "grid": ["ceil_div(N, 8)", "ceil_div(M, 8)"]}
-    assert table["args"] == args.removeprefix("args=").split(",")
-    assert (table["name"], table["launch"]) == ("mine", {**launch, "where": ["N % 2 == 0"]})
-
-
-def test_a_swept_constant_may_be_given(adopt: Adopt) -> None:
-    _, table = adopt("sgemm-shared.cuh", "--front-matter", "sweep.BLOCKSIZE=16")
-    assert table["sweep"] == {"BLOCKSIZE": [16]}
-
-
-def test_a_new_file_that_is_there_is_adopted(tmp_path: Path, matbench: Matbench) -> None:
-    path = copied("textbook.cu", tmp_path)
-    assert "computes A·B" in matbench("new", path).stdout
-    assert path.with_suffix(".toml").exists()
+LARGE = plain(rows="16", columns="16").replace(
+    "if (",
+    "__shared__ double all[80][80]; all[threadIdx.x][threadIdx.y] = K; __syncthreads();\n    "
+    "K = all[threadIdx.y][threadIdx.x] * all[K % 16][K % 16] / all[K % 80 / 5][7];\n    if (",
+    1,
+)
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "message"),
+    ("text", "reason", "status"),
     [
-        ("int main() {}\n", (), "no `__global__` function"),
-        ("\0", (), "NUL byte"),
-        (
-            f"__global__ void d() {{ {'{' * 30000}{'}' * 30000} }}\n",
-            (),
-            "mine.cu:1: nested more than 1,000 levels deep",
-        ),
-        ("__global__ void f(float *a) {}\n", ("--entry", "g"), "not in mine.cu; it has: f"),
-        *(
-            ("__global__ void f(float *a, float *b, float *c) {}\n", ("--front-matter", key), said)
-            for key, said in (
-                ("args=A,B", "args: 2 given; `f` takes 3"),
-                ("launch=x", "`launch`"),
-                ("std=98", "std"),
-                ("include_dirs=gone", "gone"),
-            )
-        ),
+        (plain(rows="64", columns="64"), "needs 4,096 threads per block", "skipped"),
+        (LARGE, "mm needs 51,200 bytes of static shared memory per block", "failed"),
     ],
-)
-def test_bad_input_is_one_line(
-    text: str, words: tuple[str, ...], message: str, refusal: Refusal
+)  # fmt: skip
+def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
+    text: str, reason: str, status: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo
 ) -> None:
-    Path("mine.cu").write_text(text)
-    assert message in refusal("adopt", "mine.cu", *words)
+    if device.backend == "cuda":
+        pytest.skip("the GPU refuses it in words of its own")
+    path = tmp_path / "large.cu"
+    path.write_text(text)
+    reason = (
+        f"{reason}; no NVIDIA GPU allows more than {'1,024' if 'threads' in reason else '49,152'}"
+    )
+    assert reason in matbench("adopt", path, code=1).stdout
+    side = 64 if status == "skipped" else 16
+    grid = f'grid = ["ceil_div(N, {side})", "ceil_div(M, {side})"]'
+    args = 'args = ["A", "B", "C", "M", "N", "K"]'
+    path.with_suffix(".toml").write_text(f"{args}\n[launch]\nblock = [{side}, {side}]\n{grid}\n")
+    matbench("run", path, "--sizes", "100", *QUICK, code=None)
+    assert {outcome.status for outcome in last_run()} == {status}
+    checked = matbench("check", path, code=None).output
+    assert reason in " ".join(checked.split())
 
 
 @pytest.mark.long

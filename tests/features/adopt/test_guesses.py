@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -90,13 +89,17 @@ ABC = "const float *A, const float *B, float *C, int n"
 
 
 def launched(question: str) -> str:
-    """The likeliest launch of a kernel whose body is the last line, and the next blocks."""
-    *before, body = question.splitlines()
-    first, *others = guessed(kernel(ABC, body, before="\n".join(before)))[1]
+    """The likeliest launch of a kernel whose body is the last line, and the next blocks; lines that
+    begin with `void` are host code."""
+    *before, body = [line for line in question.splitlines() if not line.startswith("void")]
+    host = "\n".join(line for line in question.splitlines() if line.startswith("void"))
+    first, *others = guessed(kernel(ABC, body, before="\n".join(before)) + host)[1]
     blocks = [
         block for block in dict.fromkeys(each.block for each in others) if block != first.block
     ]
-    return f"block {first.block}, grid {first.grid}; then {blocks[:3]}"
+    params = f"{first.template} {first.params}, " if first.template else ""
+    shared = f", {first.shared_bytes} bytes" if first.shared_bytes else ""
+    return f"{params}block {first.block}, grid {first.grid}{shared}; then {blocks[:3]}"
 
 
 def test_the_text_tells_how_it_is_launched(file_regression: FileRegressionFixture) -> None:
@@ -175,23 +178,6 @@ def test_a_launch_in_the_file_is_followed() -> None:
     assert geometries[1].block == ("BLOCK_SIZE", "BLOCK_SIZE")  # as many as in the launch
 
 
-def test_block_and_shared_memory_are_those_of_a_launch_whose_grid_is_not_known() -> None:
-    body = "extern __shared__ float s[]; C[blockIdx.y * 4 + blockIdx.x * 24 + threadIdx.x] = s[0];"
-    host = "void go(float *a, int n) { f<<<blocks(n), dim3(24, 4), 776>>>(a, a, a, n); }"
-    _, geometries = guessed(kernel(ABC, body) + host)
-    first = geometries[0]
-    assert (first.block, first.shared_bytes) == ((24, 4), 776)
-    assert first.grid == ("ceil_div(N, 24)", "ceil_div(M, 4)")
-
-
-def test_a_constant_of_host_code_is_not_a_template_parameter_of_its_name() -> None:
-    body = "C[(blockIdx.y * BM + threadIdx.y) * n + blockIdx.x * BN + threadIdx.x] = 0;"
-    host = "void go(float *a, int n) { const unsigned BM = 32, BN = 32; f<BM, BN><<<n, n>>>(a); }"
-    _, geometries = guessed(kernel(ABC, body, before="template <int BM, int BN>") + host)
-    assert geometries[0].params == {"BM": 32, "BN": 32}
-    assert all(g.grid == ("ceil_div(N, BN)", "ceil_div(M, BM)") for g in geometries)
-
-
 def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:
     host = "void go(float *a, int n) { f<<<1, dim3(n, n)>>>(a, a, a, n); }"
     assert guessed(kernel(ABC) + host)[0][0] == ("A", "B", "C", "N")
@@ -211,23 +197,16 @@ def test_types_and_defaults_of_templates_and_shared_memory_that_is_sized_at_laun
 # Suggestions
 
 
-@pytest.mark.parametrize(
-    ("workload", "parameters", "args"),
-    [
-        ("matmul", "float *out, const float *w, const float *x, int rows, int inner",
-         ["C", "B", "A", "M", "K"]),
-        ("matmul", "const float *A, const float *B, float *C, float beta, int ldb",
-         ["A", "B", "C", "0.0", "ldb"]),
-        ("matmul", "const float *A, const float *B, float *C, float *workspace, float *D, int k",
-         ["A", "B", "C", "workspace", "C", "N"]),
-        ("reverse", "float *out, const float *in, int width, int k", ["C", "A", "N", "N"]),
-        ("dot", "float *x, float *y, float *z, float f, int n", ["A", "B", "C", "1.0", "N"]),
-    ],
-)  # fmt: skip
-def test_missing_args_follow_from_names(workload: str, parameters: str, args: list[str]) -> None:
+def suggested(question: str) -> str:
+    """The line to paste for a workload and parameters without `args`."""
+    workload, _, parameters = question.partition(": ")
     source = f"__global__ void mine({parameters}) {{}}"
     with pytest.raises(UsageError) as refused:
         front_matter.parse(source.encode(), "mine.cu", given={"workload": workload})
     paste = registry.with_lines_to_paste(refused.value).paste
-    [line] = [line for line in paste if line.startswith("args = ")]
-    assert json.loads(line.removeprefix("args = ")) == args
+    return next(line for line in paste if line.startswith("args = "))
+
+
+def test_missing_args_follow_from_names(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("suggestions.txt")
+    file_regression.check(answered(table, suggested), fullpath=table, encoding="utf-8")

@@ -79,18 +79,68 @@ def unless(held: Callable[[Case], bool], reason: str = "reference: no") -> Any:
     return lambda case: None if held(case) else reason
 
 
-def only(found: dict[str, Need]) -> tuple[bool | None, str]:
-    [need] = found.values()
-    return need.needed, need.finding
+def within(low: int, high: int) -> Any:
+    """Right with exponents from `low` to `high`."""
+
+    def held(case: Case) -> bool:
+        lowest, highest = case.kernel.contract.exponents
+        return lowest >= low and highest <= high
+
+    return unless(held)
 
 
-def test_a_precision_is_needed_where_the_kernel_fails_as_float32(needs: Asked) -> None:
-    front = 'precision = "tf32"'
-    places = "at 4 sizes, signed inputs"  # two of them suit one of the two tiles each
-    right = only(needs(front, unless(lambda case: True)))
-    assert right == (False, f"not needed: passes as float32 {places}")
-    wrong = only(needs(front, unless(lambda case: case.kernel.precision == "tf32")))
-    assert wrong == (True, f"needed: does not pass as float32 {places}")
+def with_constant(least: float) -> Any:
+    """Right with an error constant of at least that."""
+    return unless(lambda case: case.kernel.error_constant >= least)
+
+
+def even(case: Case) -> str | None:
+    """Right where M is odd, which a condition excludes."""
+    assert "N % 2 == 0" not in case.kernel.launch.where
+    return None if case.problem.M % 2 else "reference: no"
+
+
+TF32, LEAST, RANGE = 'precision = "tf32"', "error_constant = 8", "exponents = [-12, 15]"
+SOME = "deterministic = false"
+always, never = unless(lambda _: True), unless(lambda _: False)
+#: What is claimed, and which runs with less are right.
+CLAIMED: dict[str, tuple[str, Any]] = {
+    "right as float32": (TF32, always),
+    "wrong as float32": (TF32, unless(lambda case: case.kernel.precision == "tf32")),
+    "right with a tile of 8 only": (TF32, unless(lambda case: case.params == {"TILE": 8})),
+    "right with a tile of 4 only": (TF32, unless(lambda case: case.params == {"TILE": 4})),
+    "right where K is small": (TF32, unless(lambda case: case.problem.K < 1000)),
+    "right where K is not 1": (TF32, unless(lambda case: case.problem.K > 1)),
+    **{
+        f"right from a constant of {least} on": (LEAST, with_constant(least))
+        for least in (0, 1, 1.5, 4, 5)
+    },
+    **{
+        f"right from 2^{low} to 2^{high}": (RANGE, within(low, high))
+        for low, high in ((-126, 127), (-12, 127), (-126, 15), (-12, 15))
+    },
+    "a range that no check leaves": ("exponents = [-100, 100]", always),
+    "right with the range of float16": (
+        'precision = "float16"', unless(lambda case: case.kernel.contract.exponents == (-14, 15)),
+    ),
+    "the same in every run": (SOME, always),
+    "wrong when run again": (SOME, unless(lambda _: False, "repeat: 3 of 4 wrong")),
+}  # fmt: skip
+
+
+def test_pages(needs: Asked, file_regression: Any) -> None:
+    found = {name: needs(*claimed) for name, claimed in CLAIMED.items()}
+    found["no probe that is right"] = needs(LEAST, never, right=False)
+    found["probes that conditions exclude"] = needs(
+        "", even, where='"N % 2 == 0", "TILE <= 8", "M < 1000"'
+    )
+    found["a condition without which all pass"] = needs("", always, where='"N % 2 == 0"')
+    lines = (
+        f"{name}\n    {need.declared}: {need.needed}, {need.finding}\n"
+        for name, every in found.items()
+        for need in every.values()
+    )
+    file_regression.check("".join(lines), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["cublas-bf16", "cublas-f16", "cublaslt-int8"])
@@ -106,60 +156,7 @@ def test_a_precision_is_needed_by_what_is_in_memory(name: str) -> None:
     assert worker.measured == []
 
 
-def test_every_set_of_parameters_and_every_size_has_to_pass(needs: Asked) -> None:
-    for held in (
-        lambda case: case.params == {"TILE": 8},
-        lambda case: case.params == {"TILE": 4},
-        lambda case: case.problem.K < 1000,
-        lambda case: case.problem.K > 1,
-    ):
-        assert only(needs('precision = "tf32"', unless(held)))[0] is True
-
-
-@pytest.mark.parametrize(
-    ("least", "needed", "finding"),
-    [
-        (0, False, "not needed"), (1, True, "needs 1"), (1.5, True, "needs 2"),
-        (4, True, "needs 4"), (5, True, "needs more than 4"),
-    ],
-)  # fmt: skip
-def test_the_least_power_of_two(least: float, needed: bool, finding: str, needs: Asked) -> None:
-    found = needs("error_constant = 8", unless(lambda case: case.kernel.error_constant >= least))
-    assert found["error_constant = 8"].key == "error_constant"
-    assert only(found) == (needed, finding)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "needed", "finding"),
-    [
-        (-126, 127, False, "not needed: passes with float32's range"),
-        (-12, 127, True, "needed only for small numbers"),
-        (-126, 15, True, "needed only for large numbers"),
-        (-12, 15, True, "needed for small and large numbers"),
-    ],
-)
-def test_the_needed_half(low: int, high: int, needed: bool, finding: str, needs: Asked) -> None:
-    """The kernel is right with exponents from `low` to `high`."""
-
-    def held(case: Case) -> bool:
-        lowest, highest = case.kernel.contract.exponents
-        return lowest >= low and highest <= high
-
-    assert only(needs("exponents = [-12, 15]", unless(held))) == (needed, finding)
-
-
-def test_a_range_that_no_check_leaves_shows_nothing(needs: Asked) -> None:
-    found = only(needs("exponents = [-100, 100]", unless(lambda case: True)))
-    assert found == (None, "no check scales inputs beyond this range")
-
-
-def test_a_precision_is_taken_away_but_not_its_range(needs: Asked) -> None:
-    held = unless(lambda case: case.kernel.contract.exponents == (-14, 15))
-    assert only(needs('precision = "float16"', held))[0] is False
-
-
 def test_a_kernel_that_may_differ_is_run_three_times(needs: Asked) -> None:
-    front = "deterministic = false"
     runs = 0
 
     def third(case: Case) -> str | None:
@@ -168,33 +165,9 @@ def test_a_kernel_that_may_differ_is_run_three_times(needs: Asked) -> None:
         assert case.kernel.deterministic
         return "determinism: not deterministic: 3 elements differ" if runs > 12 else None
 
-    needed, finding = only(needs(front, third))
-    assert needed is True
-    assert finding.startswith("needed: runs differed at ")
-    agreed = only(needs(front, unless(lambda case: True)))
-    assert agreed == (False, "not needed: three runs agreed")
-    other = only(needs(front, unless(lambda case: False, "repeat: 3 of 4 wrong")))
-    assert other == (None, "not known: wrong when run again: repeat: 3 of 4 wrong")
-
-
-def test_probes_that_a_condition_excludes_are_run_without_it(needs: Asked) -> None:
-    def even(case: Case) -> str | None:
-        assert "N % 2 == 0" not in case.kernel.launch.where
-        return None if case.problem.M % 2 else "reference: no"
-
-    found = needs("", even, where='"N % 2 == 0", "TILE <= 8", "M < 1000"')
-    assert list(found) == ["where N % 2 == 0", "where M < 1000"]
-    assert found["where N % 2 == 0"].finding.startswith("needed: ")
-    assert found["where N % 2 == 0"].finding.endswith(" probes that it excludes pass without it")
-    assert found["where M < 1000"].needed is None
-    every = only(needs("", unless(lambda case: True), where='"N % 2 == 0"'))
-    assert every[0] is False
-    assert every[1].startswith("not needed: all ")
-
-
-def test_without_a_probe_that_is_right_nothing_is_tried(needs: Asked) -> None:
-    found = needs("error_constant = 8", unless(lambda case: False), right=False)
-    assert only(found) == (None, "not tried: no probe passed")
+    [need] = needs("deterministic = false", third).values()
+    assert need.needed is True
+    assert need.finding.startswith("needed: runs differed at ")
 
 
 # NVIDIA's sanitizer

@@ -18,8 +18,6 @@ from support.tables import GPU, outcome, printed
 
 from matbench.features.check import view as probes
 from matbench.features.check.probe import Need, Probe
-from matbench.features.probes import cases
-from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Problem, Skip
 from matbench.records.outcome import Outcome
 
@@ -67,56 +65,6 @@ def test_several_kernels_are_checked(matbench: Matbench, write_kernel: KernelWri
     cases = [one["outcome"]["case"] for one in found]
     assert [case["kernel"] for case in cases] == [*["good"] * 4, *["dot-tree"] * (len(cases) - 4)]
     assert [case["problem"]["M"] for case in cases[:4]] == [1, 17, 33, 65]
-
-
-def large(path: Path, device: DeviceInfo, gib: int, gb: int = 80) -> dict[str, tuple[str, int]]:
-    """The large probes in a machine and on a GPU with so much memory, and their sizes."""
-    gpu = msgspec.structs.replace(device, properties={"global memory (bytes)": gb * 10**9})
-    kernel = catalogue.load(path)
-    return {
-        purpose: (case.problem.size, case.problem.batch)
-        for purpose, case in cases.probed(kernel, {}, gpu, gib * 2**30)
-        if "more than 2³" in purpose
-    }
-
-
-def test_offsets_of_each_matrix_are_probed(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    path = write_kernel()
-    assert large(path, device, 128) == {
-        "more than 2³² bytes in C": ("32769x32769x1", 1),
-        "more than 2³¹ elements in A": ("262148x4x8200", 1),
-        "more than 2³¹ elements in B": ("4x262148x8200", 1),
-    }
-    assert list(large(path, device, 256)) == [f"more than 2³¹ elements in {name}" for name in "CAB"]
-    assert "more than 2³¹ bytes in C" in large(path, device, 128, gb=33), "a tenth is left free"
-    assert len(large(path, device, 128, gb=0)) == 3, "its memory is not known"
-    assert large(path, device, 128, gb=24)["more than 2³² bytes in A"] == ("131076x4x8200", 1)
-    assert large(path, device, 24) == {
-        "more than 2³¹ bytes in A": ("65540x4x8200", 1),
-        "more than 2³¹ bytes in B": ("4x65540x8200", 1),
-    }
-
-
-def test_offsets_over_a_batch_are_probed(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    path = write_kernel(launch='block = [16, 16]\ngrid = ["N", "M", "batch"]')
-    found = large(path, device, 128)
-    assert [found[f"more than 2³¹ elements in {name} of a batch"] for name in "CAB"] == [
-        ("4096x4096x1", 129),
-        ("4096x4x4096", 129),
-        ("4x4096x4096", 129),
-    ]
-
-
-def test_large_probes_have_allowed_sizes(device: DeviceInfo, write_kernel: KernelWriter) -> None:
-    multiples = 'where = ["M % 128 == 0", "N % 128 == 0", "K % 16 == 0"]'
-    path = write_kernel(launch=f"block = [1]\ngrid = [1]\n{multiples}")
-    found = large(path, device, 128)
-    assert found["more than 2³¹ elements in A"] == ("262272x128x8320", 1)
-    cube = write_kernel(launch='block = [1]\ngrid = [1]\nwhere = ["M == N", "N == K"]')
-    assert large(cube, device, 512) == {}, "a cube takes too long"
-    for depth, is_soon_done in ((255, True), (256, False)):
-        deep = write_kernel(launch=f'block = [1]\ngrid = [1]\nwhere = ["K == {depth}"]')
-        assert ("more than 2³¹ elements in C" in large(deep, device, 512)) == is_soon_done
 
 
 def test_nothing_probed(matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -15,6 +13,7 @@ import pytest
 from click.testing import Result
 from support import tunable
 from support.cli import Matbench
+from support.golden import paged
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.machine_code import missing
 from support.nvcc import find_nvcc
@@ -77,40 +76,27 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{found.parent}:{os.environ['PATH']}")
 
 
-@pytest.mark.usefixtures("no_device")
-def test_each_block_stores_its_part_where_the_host_finishes(matbench: Matbench) -> None:
-    result = matbench("explain", "dot-tree", "--sizes", "33792", "--arch", "kepler")
-    [row] = lines_of(result, "modelled stores")
-    assert " ".join(row) == "modelled stores 32 elements: a partial result per block"
-    result = matbench("explain", "dot-tree", "--sizes", "300", "--arch", "kepler")
-    assert lines_of(result, "modelled stores")[0][2] == "2"
+#: What is asked without a device and without nvcc.
+ASKED = {
+    "each block stores its part where the host finishes": "dot-tree --sizes 33792 --arch kepler",
+    "few blocks store few parts": "dot-tree --sizes 300 --arch kepler",
+    # Of the sizes 64 and 1048576, the first kernel takes only 64, the other both.
+    "the largest default size that is legal": "reverse-static --arch g80",
+    "the larger one is legal, too": "reverse-direct --arch g80",
+    "nothing is said of what bounds it": "naive-2d --set TILE=16 --format plain",
+    "all its constants": "tiled --arch g80,kepler --format csv",
+    # How wide a tile on a G80? Four blocks of 12 × 12, three of 16 × 16, one of 20 × 20.
+    "the constants that are named": "tiled --arch g80 --format csv --set TILE=5,12,16,20,24",
+}
 
 
 @pytest.mark.usefixtures("no_device")
-def test_the_largest_default_size_that_is_legal_is_explained(matbench: Matbench) -> None:
-    """Of the sizes 64 and 1048576, the first kernel takes only 64, the other both."""
-    legal = matbench("explain", "reverse-static", "--arch", "g80").stdout
-    assert legal.startswith("reverse-static at 64, no device\n")
-    assert "illegal" not in legal
-    assert matbench("explain", "reverse-direct", "--arch", "g80").stdout.startswith(
-        "reverse-direct THREADS=256 at 1048576, no device\n"
-    )
-
-
-@pytest.mark.usefixtures("no_device")
-def test_what_fits_is_shown_for_all_values_that_are_named(matbench: Matbench) -> None:
-    """How wide a tile on a G80? Four blocks of 12 × 12, three of 16 × 16, one of 20 × 20."""
-
-    def rows(*more: str) -> list[tuple[str, str, str]]:
-        asked = ("explain", "tiled", "--arch", "g80,kepler", "--format", "csv", *more)
-        table = csv.DictReader(io.StringIO(matbench(*asked).stdout))
-        return [(row["architecture"], row["params"], row["resident_blocks"]) for row in table]
-
-    assert [architecture for architecture, *_ in rows()] == ["G80 1.0", "Kepler 3.0"]
-    found = rows("--set", "TILE=5,12,16,20,24")
-    widths = [f"TILE={width}" for width in (5, 12, 16, 20, 24)]
-    assert [params for _, params, _ in found] == widths * 2
-    assert [blocks for *_, blocks in found[:5]] == ["8", "4", "3", "1", ""]
+def test_pages(matbench: Matbench, file_regression: Any) -> None:
+    found = {}
+    for name, words in ASKED.items():
+        done = matbench("explain", *words.split())
+        found[f"{name}: {words}"] = f"{done.stdout}{done.stderr}"
+    file_regression.check(paged(found), encoding="utf-8")
 
 
 # -- on a device ---------------------------------------------------------------------------------
@@ -208,14 +194,6 @@ def test_wrong_is_untimed_and_no_success(matbench: Matbench, write_kernel: Kerne
     assert "What limits it is not known: wrong, " in result.stdout
 
 
-@pytest.mark.usefixtures("no_device")
-def test_without_a_device_nothing_is_said_of_what_bounds_it(matbench: Matbench) -> None:
-    result = matbench("explain", "naive-2d", "--set", "TILE=16", "--format", "plain")
-    assert "not measured: no device" in result.stderr
-    assert "What limits it is not known: there is no device." in result.stdout
-    assert "measured time" not in result.stdout
-
-
 def test_without_ncu_counters_are_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "which", lambda *_, **__: None)
     result = matbench("explain", "tiled", "--counters", code=2)
@@ -265,14 +243,6 @@ def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: Ke
     assert found["traffic"]["is_derived"]
     assert found["traffic"]["loads"] == 2 * 64**3
     assert found["code"]["not_derived"] == []
-
-
-@pytest.mark.usefixtures("no_device")
-def test_missing_tools_are_said_in_one_line(matbench: Matbench) -> None:
-    result = matbench("explain", "tiled", "--arch", "sm_90", "--format", "plain")
-    assert result.exit_code == 0
-    assert "machine code not read: nvcc is missing" in result.stderr.splitlines()
-    assert "machine code:" not in result.stdout
 
 
 def test_what_ctrl_c_left_is_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:

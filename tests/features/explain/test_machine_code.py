@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
+from support.golden import paged
 from support.h200 import H200, LIMITS, case_of, outcome_of
 from support.machine_code import listing_of
 
@@ -36,54 +38,30 @@ def read(*instructions: str, multiprocessors: int | None = None) -> MachineCode:
     return machine_code(code, case_of("tiled", 64), named("sm_90"), multiprocessors, 1000.0)
 
 
-def test_bytes_and_sectors_are_those_of_the_whole_launch() -> None:
-    found = read(*COPY)
-    assert found.not_derived == ()
-    assert found.global_load_bytes == found.global_store_bytes == 4 * 4 * 32 * 32
-    assert found.global_sectors == 2 * found.global_load_bytes / 32
+def figures(code: MachineCode) -> str:
+    """What is known, and what is not derived."""
+    known = msgspec.to_builtins(code)
+    missing = "".join(f"not derived: {each}\n" for each in known.pop("not_derived", ()))
+    return missing + "\n".join(
+        f"{name}: {value}" for name, value in known.items() if value is not None
+    )
 
 
-def test_the_ceiling_is_that_of_the_busiest_resource() -> None:
-    """32 warps: two accesses to the L1 cache each, and four instructions on four schedulers."""
-    found = read(*COPY)
-    assert found.cycles == {"L1 cache": 64, "issue slots": 32, "register banks": 16}
-    assert (found.block_cycles, found.resident_blocks) == (64, 2)
-    assert found.operations_per_cycle == 2 * 64**3 / 4 / 64
-    assert found.peak_share == found.operations_per_cycle / (2 * 128)
-    assert found.least_cycles is found.least_ns is found.sm_mhz is None
-
-
-@pytest.mark.parametrize(("multiprocessors", "blocks"), [(132, 1), (3, 2)])
-def test_the_fullest_multiprocessor_decides_for_all(multiprocessors: int, blocks: int) -> None:
-    found = read(*COPY, multiprocessors=multiprocessors)
-    assert found.resident_blocks == blocks
-    assert (found.least_cycles, found.least_ns) == (64 * blocks, 64 * blocks)
-    assert found.ceiling_operations_per_s == 2 * 64**3 / (64 * blocks) * 1e9
-
-
-def test_without_all_addresses_no_bytes_are_known() -> None:
-    found = read(*COPY[:2], "LDG.E R2, [R1]", "EXIT")
-    assert found.not_derived == (NotDerived("addresses", "LDG.E", 0x20),)
-    assert found.global_load_bytes is found.global_store_bytes is found.global_sectors is None
-    assert found.block_cycles == 32
-    assert read("UTMALDG.2D [UR8], [UR4]", *COPY).global_load_bytes is None, "copies of tiles"
-
-
-@pytest.mark.parametrize(
-    ("last", "missing"),
-    [
-        ("BRX R4 -0x30", NotDerived("target", address=0x20)),
-        ("@P0 EXIT", NotDerived("branch", address=0x20)),
-        ("BRA 0x20", NotDerived("passes", address=0x20)),
-        ("HMMA.99999.F32 R4, R4, R4, R4", NotDerived("rate", "HMMA.99999.F32")),
-        ("XYZ R4, R4", NotDerived("opcode", "XYZ")),
-    ],
-)
-def test_what_cannot_be_followed_or_rated_is_said(last: str, missing: NotDerived) -> None:
-    found = read("LDG.E R0, [RZ]", "ISETP.NE.AND P0, PT, R0, RZ, PT", last, "EXIT")
-    assert found.not_derived == (missing,)
-    is_followed = missing.what in ("rate", "opcode")
-    assert (found.block_cycles is not None) == is_followed
+def codes() -> dict[str, MachineCode]:
+    """Figures of the whole launch: 32 warps, and what the busiest resource, and the fullest
+    multiprocessor, allows."""
+    loaded = ("LDG.E R0, [RZ]", "ISETP.NE.AND P0, PT, R0, RZ, PT")
+    last = (
+        "BRX R4 -0x30", "@P0 EXIT", "BRA 0x20", "HMMA.99999.F32 R4, R4, R4, R4", "XYZ R4, R4",
+    )  # fmt: skip
+    return {
+        "a copy": read(*COPY),
+        "a copy on 132 multiprocessors": read(*COPY, multiprocessors=132),
+        "a copy on 3 multiprocessors": read(*COPY, multiprocessors=3),
+        "without all addresses": read(*COPY[:2], "LDG.E R2, [R1]", "EXIT"),
+        "copies of tiles": read("UTMALDG.2D [UR8], [UR4]", *COPY),
+        **{f"cannot be followed or rated: {each}": read(*loaded, each, "EXIT") for each in last},
+    }
 
 
 # The table and the sentences
@@ -234,3 +212,8 @@ def test_what_is_not_derived_is_said() -> None:
     fewer = msgspec.structs.replace(nothing, not_derived=nothing.not_derived[2:])
     assert remarks(fewer)["not derived"].endswith("an opcode that is not known")
     assert list(words(explained(None))) == []
+
+
+def test_pages(file_regression: FileRegressionFixture) -> None:
+    read = {name: figures(code) for name, code in codes().items()}
+    file_regression.check(paged(read), encoding="utf-8")

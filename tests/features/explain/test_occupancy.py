@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
+from support.golden import answered
 from support.h200 import H200, KERNELS, case_of
 from support.kernels import text_of
 from support.nvcc import find_nvcc
@@ -25,71 +27,31 @@ from matbench.model import Problem, Resources
 from matbench.records.outcome import Build
 
 
-def blocks(name: str, threads: int, registers: int | None, shared_bytes: int = 0) -> int:
-    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
-    return found.blocks
+def told(question: str) -> str:
+    """How many blocks fit, by a line such as `8.0: 256 threads, 32 registers, 0 bytes`."""
+    name, threads, registers, shared_bytes = re.findall(
+        r"[\w.]+(?=:| threads| reg| bytes)", question
+    )
+    architecture = named(name)
+    found = occupancy(
+        architecture,
+        int(threads),
+        registers=None if registers == "unknown" else int(registers),
+        shared_bytes=int(shared_bytes),
+    )
+    title = f"{architecture.name}: "
+    if found.refused is not None:
+        return title + found.refused
+    fits = f"{found.blocks} × {threads} threads, {found.warps} warps, {found.share:.1%}"
+    return f"{title}{fits}, limited by {' and '.join(found.limiters)}"
 
 
-# -- well-known cases ----------------------------------------------------------------------------
+def test_known_occupancies(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("occupancies.txt")
+    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("name", "threads", "registers", "shared_bytes", "expected", "limiters"),
-    [
-        # All of an A100: 2,048 threads of 32 registers fill its 65,536.
-        ("8.0", 256, 32, 0, 8, ("threads", "registers")),
-        ("8.0", 256, 33, 0, 6, ("registers",)),
-        ("8.0", 32, 16, 0, 32, ("blocks",)),
-        ("8.0", 1024, 64, 0, 1, ("registers",)),
-        # The lecture's: two 16×16 tiles in 2 KB would fit eight times into 16 KB, but 768 threads
-        # hold three blocks of 256.
-        ("g80", 256, None, 2048, 3, ("threads",)),
-        ("g80", 64, None, 2048, 8, ("blocks", "shared memory")),
-        ("fermi", 192, None, 0, 8, ("threads", "blocks")),
-        ("kepler", 256, 32, 0, 8, ("threads", "registers")),
-        ("7.5", 1024, 32, 0, 1, ("threads",)),
-        # From 8.0 on each block takes 1 KiB more than it asks for.
-        ("9.0", 128, 32, 227 * 1024, 1, ("shared memory",)),
-        ("9.0", 128, 32, 113 * 1024, 2, ("shared memory",)),
-        ("8.6", 128, 32, 49 * 1024, 2, ("shared memory",)),
-        ("8.6", 128, 32, 49 * 1024 + 1, 1, ("shared memory",)),
-    ],
-)
-def test_well_known_occupancies(
-    name: str, threads: int, registers: int | None, shared_bytes: int, expected: int,
-    limiters: tuple[str, ...],
-) -> None:  # fmt: skip
-    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
-    assert (found.blocks, found.limiters) == (expected, limiters)
-    assert found.refused is None
-
-
-def test_a_full_multiprocessor_is_all_of_it() -> None:
-    found = occupancy(named("8.0"), 256, registers=32, shared_bytes=0)
-    assert (found.warps, found.share) == (64, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "threads", "registers", "shared_bytes", "reason"),
-    [
-        ("g80", 1024, None, 0, "1,024 threads per block > 512"),
-        ("g80", 256, None, 20000, "20,000 bytes of shared memory > 16,384"),
-        ("kepler", 256, 64, 0, "64 registers per thread > 63"),
-        ("9.0", 1024, 72, 0, "73,728 registers per block > 65,536"),
-    ],
-)
-def test_what_cannot_be_launched_says_why(
-    name: str, threads: int, registers: int | None, shared_bytes: int, reason: str
-) -> None:
-    found = occupancy(named(name), threads, registers=registers, shared_bytes=shared_bytes)
-    assert found.refused == reason
-    assert (found.blocks, found.share) == (0, 0.0)
-
-
-# -- invariants ----------------------------------------------------------------------------------
-
-
-# NVIDIA's header
+# -- NVIDIA's header -------------------------------------------------------------------------------
 
 
 #: Reads a device and a kernel per line, and prints the resident blocks per multiprocessor.
@@ -204,31 +166,6 @@ def test_here_its_own_build_counts() -> None:
 
 
 # -- architectures by family, chip and compute capability ----------------------------------------
-
-
-def test_the_table_agrees_with_itself() -> None:
-    capabilities = [a.compute_capability for a in ARCHITECTURES]
-    assert capabilities == sorted(set(capabilities))
-    for a in ARCHITECTURES:
-        assert a.threads % 32 == 0
-        assert a.registers % a.partitions == 0
-        assert a.shared_bytes_per_block <= a.largest_shared_bytes
-        assert a.largest_shared_bytes + a.reserved_shared_bytes <= a.shared_bytes
-        assert a.registers_per_block <= a.registers
-        assert a.threads_per_block <= a.threads
-
-
-@pytest.mark.parametrize(
-    ("name", "capability"),
-    [
-        ("g80", (1, 0)), ("fermi", (2, 0)), ("kepler", (3, 0)),
-        ("gk110", (3, 5)), ("3.7", (3, 7)), ("maxwell", (5, 0)), ("Pascal", (6, 0)),
-        ("volta", (7, 0)), ("sm_75", (7, 5)), ("ampere", (8, 0)), ("86", (8, 6)), ("ada", (8, 9)),
-        ("hopper", (9, 0)), ("blackwell", (10, 0)), ("sm_120", (12, 0)),
-    ],
-)  # fmt: skip
-def test_architectures_have_three_names(name: str, capability: tuple[int, int]) -> None:
-    assert named(name).compute_capability == capability
 
 
 @pytest.mark.parametrize(("name", "hint"), [("keppler", "'kepler'"), ("9.9", "known: g80")])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import records
 from support.cli import Matbench, Refusal
+from support.golden import paged
 from support.records import repeated, timing
 
 from matbench.model import Conditions, DeviceInfo
@@ -32,45 +32,6 @@ def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("factor", "code"), [(1.0, 0), (0.5, 0), (1.04, 0), (1.2, 1)])
-def test_only_regressions(tmp_path: Path, matbench: Matbench, factor: float, code: int) -> None:
-    old = write(tmp_path / "old.jsonl", *repeated(steady()))
-    new = write(tmp_path / "new.jsonl", *repeated(steady(factor=factor)))
-    matbench("compare", old, new, "--fail-if-slower", "5%", code=code)
-    matbench("compare", old, new)
-
-
-def test_one_process_each_is_not_enough_and_it_says_why(tmp_path: Path, matbench: Matbench) -> None:
-    """Two processes of the same code differ by as much on a CPU."""
-    old = write(tmp_path / "old.jsonl", steady())
-    new = write(tmp_path / "new.jsonl", steady(factor=1.2))
-    gate = ("compare", old, new, "--fail-if-slower", "5%")
-    result = matbench(*gate, code=3)
-    shown = " ".join(result.stdout.split())
-    assert "1 UNDECIDED" in shown
-    assert result.stderr.startswith("--fail-if-slower could not judge any case: the interval cont")
-    assert matbench(*gate, "--allow-skips").stderr == ""
-    matbench("compare", old, new, "--fail-if-slower", "60%")  # more than the interval reaches
-    matbench("compare", old, new)
-    assert "the interval allows for a difference of 25.00% between processes" in shown
-    assert "record both sides with --repeat 5" in shown
-    # Far more than processes differ by is told from one process as well.
-    much = write(tmp_path / "much.jsonl", steady(factor=1.5))
-    matbench("compare", old, much, "--fail-if-slower", "5%", code=1)
-
-
-def test_other_environments_are_exit_3_unless_allowed(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", *repeated(steady()))
-    other = records.device(driver="99")
-    new = write(tmp_path / "new.jsonl", *repeated(steady(factor=1.2)), device=other)
-    result = matbench("compare", old, new, "--fail-if-slower", "5%", code=3)
-    matbench("compare", old, new, "--fail-if-slower", "900%", code=3)
-    matbench("compare", old, new, "--fail-if-slower", "5%", "--allow-skips")
-    assert "driver differs: was 1.2, now 99" in result.stderr
-    assert "--allow-skips makes the exit code 0" in result.stderr
-    matbench("compare", old, new)
-
-
 def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outcome]:
     """A case in five processes, while other programs took this share of the processors."""
     moments = (Conditions(), Conditions(others_share=share))
@@ -79,61 +40,63 @@ def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outco
     return repeated(records.outcome(kernel, cold=cold))
 
 
-def test_other_load_is_exit_3_only_without_a_judgement(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", *busy(0.1), *busy(0.1, kernel="kahan"))
-    all_busy = write(tmp_path / "all.jsonl", *busy(0.7, 1.2), *busy(0.6, kernel="kahan"))
-    result = matbench("compare", old, all_busy, "--fail-if-slower", "5%", code=3)
-    said = "the load of other programs at {} TILE=16 at 17x33x65 differs: was 10%, now {}"
-    assert said.format("tiled", "70%") in result.stderr
-    assert said.format("kahan", "60%") in result.stderr
-    assert "2 UNDECIDED" in result.stdout
+WRONG = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
+GATE = ("--fail-if-slower", "5%")
+LOOSE, LENIENT = ("--fail-if-slower", "60%"), (*GATE, "--allow-skips")
+#: The outcomes before and after, the options of each call, and the driver after.
+CALLS: dict[str, tuple[Any, ...]] = {
+    "as fast": (repeated(steady()), repeated(steady()), [GATE]),
+    "faster": (repeated(steady()), repeated(steady(factor=0.5)), [GATE]),
+    "slower by less": (repeated(steady()), repeated(steady(factor=1.04)), [GATE]),
+    "slower": (repeated(steady()), repeated(steady(factor=1.2)), [GATE, ()]),
+    # Two processes of the same code differ by as much on a CPU.
+    "one process each": ([steady()], [steady(factor=1.2)], [GATE, LENIENT, LOOSE, ()]),
+    "one process each, much slower": ([steady()], [steady(factor=1.5)], [GATE]),
+    "another driver": (
+        repeated(steady()), repeated(steady(factor=1.2)),
+        [GATE, ("--fail-if-slower", "900%"), LENIENT, ()], "99",
+    ),
+    "another load": (
+        [*busy(0.1), *busy(0.1, kernel="kahan")], [*busy(0.7, 1.2), *busy(0.6, kernel="kahan")],
+        [GATE],
+    ),
     # One case can be judged: that decides, whether it is slower or not.
-    for factor, code in ((1.0, 0), (1.2, 1)):
-        file = tmp_path / f"{code}.jsonl"
-        write(file, *busy(0.7, 1.2), *busy(0.1, factor, kernel="kahan"))
-        result = matbench("compare", old, file, "--fail-if-slower", "5%", code=code)
-        assert said.format("tiled", "70%") in result.stderr
-        assert "kahan" not in result.stderr
+    **{
+        f"another load at one, {factor} × at the other": (
+            [*busy(0.1), *busy(0.1, kernel="kahan")],
+            [*busy(0.7, 1.2), *busy(0.1, factor, kernel="kahan")],
+            [GATE],
+        )
+        for factor in (1.0, 1.2)
+    },
+    # However narrow its interval; the other case is UNDECIDED by its own.
+    "another load at one, one process at the other": (
+        [*busy(0.1), steady("kahan")], [*busy(0.7), steady("kahan", factor=1.2)], [GATE],
+    ),
+    "broken": ([steady()], [WRONG], [GATE]),
+    "verdicts, and cases of one file alone": (
+        [*repeated(steady()), steady("kahan"), steady("naive-2d")],
+        [*repeated(steady(factor=1.1)), steady("kahan", 0.5), steady("mine")],
+        [()],
+    ),
+    "nothing to judge": ([steady()], [steady("naive-2d")], [GATE, LENIENT]),
+}  # fmt: skip
 
 
-def test_a_case_of_another_environment_judges_nothing(tmp_path: Path, matbench: Matbench) -> None:
-    """However narrow its interval; the other case is UNDECIDED by its own."""
-    old = write(tmp_path / "old.jsonl", *busy(0.1), steady("kahan"))
-    new = write(tmp_path / "new.jsonl", *busy(0.7), steady("kahan", factor=1.2))
-    told = matbench("compare", old, new, "--fail-if-slower", "5%", code=3)
-    assert "2 UNDECIDED" in told.stdout
-    assert "--fail-if-slower could not judge any case: not comparable: the load" in told.stderr
-
-
-def test_a_case_that_broke_fails_and_is_named(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", steady())
-    wrong = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
-    new = write(tmp_path / "new.jsonl", wrong)
-    result = matbench("compare", old, new, "--fail-if-slower", "5%", code=1)
-    assert "is now wrong: integers: 3 of 9 wrong" in result.stderr
-
-
-def test_verdicts_and_cases_of_one_file_alone(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", *repeated(steady()), steady("kahan"), steady("naive-2d"))
-    new = write(
-        tmp_path / "new.jsonl", *repeated(steady(factor=1.1)), steady("kahan", 0.5), steady("mine")
-    )
-    result = matbench("compare", old, new)
-    assert f"only in {old}: naive-2d TILE=16 at 17x33x65" in result.stderr
-    assert f"only in {new}: mine TILE=16 at 17x33x65" in result.stderr
-    assert "1 SLOWER, 1 FASTER" in result.stdout
-    assert "1.10 × slower" in result.stdout
-    _, *found = json.loads(matbench("compare", old, new, "--format", "json").stdout)
-    verdicts = {one["candidate"]["case"]["kernel"]: one["comparison"]["verdict"] for one in found}
-    assert verdicts == {"tiled": "SLOWER", "kahan": "FASTER"}
-
-
-def test_nothing_to_judge_is_no_pass(tmp_path: Path, matbench: Matbench) -> None:
-    old = write(tmp_path / "old.jsonl", steady())
-    new = write(tmp_path / "new.jsonl", steady("naive-2d"))
-    told = matbench("compare", old, new, "--fail-if-slower", "5%", code=3).stderr
-    assert "--fail-if-slower could not judge any case: no case is on both sides" in told
-    matbench("compare", old, new, "--fail-if-slower", "5%", "--allow-skips")
+@pytest.mark.usefixtures("own_state")
+def test_pages(matbench: Matbench, file_regression: Any) -> None:
+    found = {}
+    for name, (old, new, calls, *driver) in CALLS.items():
+        write(Path("old.jsonl"), *old)
+        write(Path("new.jsonl"), *new, device=records.device(driver=(driver or ["1.2"])[0]))
+        for number, options in enumerate(calls):
+            done = matbench("compare", "old.jsonl", "new.jsonl", *options, code=None)
+            shown = "" if number else f"\n\n{done.stdout.strip()}"  # the same in each
+            told = f"{done.stderr}exit code {done.exit_code}"
+            found[f"{name}: {' '.join(options) or 'no gate'}{shown}"] = told
+        Path("old.jsonl").unlink()
+        Path("new.jsonl").unlink()
+    file_regression.check(paged(found), encoding="utf-8")
 
 
 def test_same_summary(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

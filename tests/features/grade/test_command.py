@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -63,22 +62,6 @@ def test_records_are_read_back(matbench: Matbench, recorded: tuple[str, Path]) -
     assert tiled.order is not None
     assert tiled.order.steps[:2] == ((0, 1), (32, 2))
     assert contents.environments[0].settings == {"seed": 0}
-
-
-def test_a_table_compares_several(recorded: tuple[str, Path]) -> None:
-    rows = [line.split() for line in recorded[0].partition("Kernels compared")[2].splitlines()]
-    assert [row[:4] for row in rows if row and row[0] in ("tiled", "graded-tf32")] == [
-        ["tiled", "A", "24", "0.45"],
-        ["graded-tf32", "D", "11", "-0.49"],
-    ]
-
-
-def test_the_same_records_are_json_and_csv(matbench: Matbench, recorded: tuple[str, Path]) -> None:
-    made = json.loads(matbench("report", recorded[1], "--format", "json").stdout)
-    assert [each["type"] for each in made] == ["environment", "grade", "grade"]
-    first, *rows = matbench("report", recorded[1], "--format", "csv").stdout.splitlines()
-    assert first.startswith("kernel,params,backend,device,letter,seed,")
-    assert len(rows) == 2
 
 
 def test_page_of_grades(matbench: Matbench, recorded: tuple[str, Path], tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support.kernels import GOOD_BODY, PRODUCT, STORED, KernelWriter, changed
 
 from matbench.bench.session import Session
 from matbench.errors import CaseError
-from matbench.features.grade import summation_tree
+from matbench.features.grade import summation_tree, view
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.summation_tree import Pair, Tree
 from matbench.kernelfile import catalogue, sweep
@@ -89,41 +90,24 @@ def irregular(terms: list[int], draw: random.Random) -> Tree:
 
 N = list(range(32))
 EIGHTS = [chain(N[start : start + 8]) for start in range(0, 32, 8)]
-EXAMPLES: dict[str, tuple[Tree, list[tuple[object, ...]]]] = {
-    "in order": (chain(N), [("in order", 32, 1, None)]),
-    "in reverse": (chain(N[::-1]), [("in reverse", 32, 1, None)]),
-    "pairwise": (pairwise(N), [("pairwise", 32, 1, None)]),
-    "at once": (tuple(N), [("at once", 32, 1, None)]),
-    "eight at a time": (chain(N, 8), [("in order", 32, 8, None)]),
-    "chunks of 8": (in_order(EIGHTS), [("in order", 8, 1, 8), ("in order", 4, 1, None)]),
-    "chunks of 8, pairwise": (pairwise(EIGHTS), [("in order", 8, 1, 8), ("pairwise", 4, 1, None)]),
-    "every fourth": (
-        in_order([chain(N[start::4]) for start in range(4)]),
-        [("in order", 8, 1, 1), ("in order", 4, 1, None)],
-    ),
-    "two of every eight": (
-        pairwise([chain([n for n in N if n // 2 % 4 == team]) for team in range(4)]),
-        [("in order", 8, 1, 2), ("pairwise", 4, 1, None)],
-    ),
-    "halves apart": (
-        pairwise([pairwise([pairwise(N[a::8]) for a in (b, b + 4)]) for b in (0, 2, 1, 3)]),
-        [("pairwise", 4, 1, 1), ("pairwise apart", 8, 1, None)],
-    ),
-    "pairs of chunks of tensor cores": (
-        pairwise([chain(N[:16], 4), chain(N[16:], 4)]),
-        [("in order", 16, 4, 16), ("in order", 2, 1, None)],
-    ),
-}  # fmt: skip
+EXAMPLES: list[Tree] = [
+    chain(N), chain(N[::-1]), pairwise(N), tuple(N), chain(N, 8), chain(N[::-1], 8),
+    in_order(EIGHTS), pairwise(EIGHTS), in_order([chain(N[start::4]) for start in range(4)]),
+    # Two of every eight terms; halves apart; and pairs of chunks of tensor cores.
+    pairwise([chain([n for n in N if n // 2 % 4 == team]) for team in range(4)]),
+    pairwise([pairwise([pairwise(N[a::8]) for a in (b, b + 4)]) for b in (0, 2, 1, 3)]),
+    pairwise([chain(N[:16], 4), chain(N[16:], 4)]),
+    in_order([pairwise([chain(N[half:][start:16:2]) for start in (0, 1)]) for half in (0, 16)]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_sum_is_recognised_from_probes_alone(name: str) -> None:
-    tree, levels = EXAMPLES[name]
-    found = summation_tree.tree_of(32, Sum(tree).shared)
-    assert alike(found) == alike(tree)
-    assert [
-        (a.how, a.terms, a.at_a_time, a.block) for a in summation_tree.levels_of(found)
-    ] == levels
+def test_sums_are_recognised_from_probes_alone(file_regression: FileRegressionFixture) -> None:
+    lines = []
+    for tree in EXAMPLES:
+        found = summation_tree.tree_of(32, Sum(tree).shared)
+        assert alike(found) == alike(tree)
+        lines.append(f"{view.words(summation_tree.levels_of(found))}\n    {tree}\n")
+    file_regression.check("".join(lines), encoding="utf-8")
 
 
 @pytest.mark.parametrize("seed", range(40))

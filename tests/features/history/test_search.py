@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.golden import paged
 from support.histories import KERNEL, MARGIN, Simulated, searched
 from support.records import environment, in_turns, timing
+from support.tables import shown
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.bench.options import Options
@@ -208,39 +210,17 @@ def test_a_confirmation_comes_from_another_process(device: DeviceInfo, tmp_path:
 # How it is shown
 
 
-def history(*times: float, bisect: bool = False) -> HistorySearch:
-    return searched(Simulated(times), bisect=bisect)[1]
-
-
-def table(search: HistorySearch) -> list[tuple[Any, ...]]:
-    """Commit, the version it was compared with if that is not the one above, status, emphasis."""
-    [section] = view.report(search, [environment()], len(search.steps)).sections
-    at = [column.title for column in section.columns].index("against")
-    return [(row.cells[0], row.cells[at], row.status, row.best) for row in section.rows]
-
-
-def test_rows_say_what_was_compared_with_what() -> None:
-    assert table(history(1.0, 0, 0.5, 1.0)) == [
-        ("0", "–", "", False), ("1", "–", "wrong", False), ("2", "0", "FASTER", False),
-        ("3", "–", "SLOWER", True),
-    ]  # fmt: skip
-    found = table(history(*[1.0] * 6, 2.0, 2.0, bisect=True))
-    assert ("6", "–", "SLOWER", True) in found
-    assert found[0] == ("0", "–", "", False)
-    assert len(found) < 8
-
-
-def test_a_verdict_is_that_of_the_margin() -> None:
-    """5% is SAME by a margin of 10%."""
-    report = view.report(history(1.0, 1.05), [environment()], 2)
-    assert [row.status for row in report.sections[0].rows] == ["", "SAME"]
-
-
-def test_long_subjects_are_cut() -> None:
-    search = history(1.0, 1.5)
-    search.steps[1].subject = "x" * 33
-    search.steps[0].subject = "y" * 32
-    [section] = view.report(search, [environment()], 2).sections
-    at = [column.title for column in section.columns].index("subject")
-    assert [row.cells[at] for row in section.rows] == ["y" * 32, f"{'x' * 31}…"]
-    assert view.answer(search)[1].endswith("x" * 33)
+def test_pages(file_regression: Any) -> None:
+    searches = {
+        "what was compared with what": ((1.0, 0, 0.5, 1.0), False),
+        "a bisection": ((*[1.0] * 6, 2.0, 2.0), True),
+        "5% is the same by a margin of 10%": ((1.0, 1.05), False),
+        "long subjects": ((1.0, 1.5), False),
+    }
+    found = {}
+    for name, (times, bisect) in searches.items():
+        _, search = searched(Simulated(list(times)), bisect=bisect)
+        if name == "long subjects":
+            search.steps[0].subject, search.steps[1].subject = "y" * 32, "x" * 33
+        found[name] = shown(view.report(search, [environment()], len(search.steps)))
+    file_regression.check(paged(found), encoding="utf-8")

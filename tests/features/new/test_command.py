@@ -94,6 +94,8 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
     path.write_text("precious", encoding="utf-8")
     result = matbench("new", "mine", "--output", tmp_path, code=2)
     assert result.output == f"matbench: {path} exists; choose another name or --output\n"
+    told = matbench("new", path, code=2).stderr
+    assert told.endswith(f"exists; to make it run: matbench adopt {path}\n")
     assert path.read_text(encoding="utf-8") == "precious"
     matbench("new", "mine", "--output", tmp_path / "other.cu")
     assert catalogue.load(tmp_path / "other.cu").name == "mine"

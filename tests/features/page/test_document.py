@@ -11,6 +11,7 @@ import pytest
 from support import records, tables
 from support.browser import needs_page
 from support.cli import Matbench
+from support.golden import paged
 from support.paths import ROOT
 
 from matbench.analysis import gathering
@@ -51,84 +52,40 @@ def summaries(outcomes: list[Outcome], environments: list[Any]) -> list[Summary]
     return summary.make_summaries(ranked, environments)
 
 
-def test_the_sentence_is_about_the_largest_square_size_of_the_most_complete_view() -> None:
+def said(found: Summary) -> str:
+    rows = found.winners.rows if found.winners is not None else ()
+    lines = [found.sentence, *filter(None, [found.warning]), found.dates, *found.commands]
+    return "\n".join([*lines, *(" | ".join(row.cells) for row in rows)])
+
+
+def test_pages(file_regression: Any) -> None:
+    """The sentence is about the largest square size of the most complete view."""
+    gpu = tables.GPU
+    about = records.environment(argv=("run", "a b", "--sizes", "64"))
+    four = [square(name, 32, 1.0 + i) for i, name in enumerate("abcd")]
+    three = [square(name, 64, ms) for name, ms in (("a", 1.0), ("b", 1.1), ("c", 3.0))]
+    wrong = records.outcome("b", status="wrong", reason="no")
+    found: dict[str, list[Outcome]] = {
+        "a command that can be repeated": [],
+        "half of the kernels at 64": [*four, square("a", 64, 9.0), square("b", 64, 10.0)],
+        "less than half of them": [*four, square("a", 64, 9.0)],
+        "many that cannot be told apart": [square(name, 64, 1.0) for name in "abcdef"],
+        "two that cannot be told apart": [*three, square("a", 32, 0.2), square("c", 32, 0.1)],
+        "one wrong": [three[0], wrong],
+        "all wrong": [wrong],
+        "wrong in another view": [three[0], wrong, square("a", 64, 1.0, device=gpu)],
+        "what ranks apart does not win": [
+            square("plain", 64, 2.0, device=gpu),
+            square("double", 64, 1.0, device=gpu, result="float64"),
+            square("half", 64, 0.5, device=gpu, precision="float16"),
+            square("cublas", 64, 0.9, device=gpu, group="baseline"),
+        ],
+    }
     environments, outcomes = found_in("h200-ladder.jsonl")
-    found, *others = summaries(outcomes, environments)
-    assert found.sentence == (
-        "double-sums-mma is the fastest of 15 kernels at n = 4096: 62.0 TFLOP/s, 1.21 × cuBLAS, "
-        "error 6.0e-8."
-    )
-    assert found.warning == ""
-    assert found.winners is not None
-    assert "★" not in str(found.winners), "each is the fastest"
-    sizes = [row.cells[0] for row in found.winners.rows]
-    assert sizes == ["256", "512", "1000", "1024", "2048", "4095", "4096"]
-    assert [other.sentence for other in others[1:]] == [
-        "A fragment: 10 kernels, where another view has 24.",
-        "A fragment: 4 kernels, where another view has 24.",
-    ]
-    assert "at size 8192x64x8192" in others[0].sentence, "n = 8192 has 10 of its 24 kernels"
-    assert [about.dates[:10] for about in (found, *others)] == [
-        "2026-11-23", "2026-11-23", "2026-11-22", "2026-11-23"
-    ]  # fmt: skip
-    assert len(found.commands) == 1
-    assert len(others[0].commands) == 2
-
-
-@pytest.mark.parametrize(("more", "size"), [(2, 64), (1, 32)])
-def test_no_headline_has_less_than_half_of_the_kernels(more: int, size: int) -> None:
-    names = ["a", "b", "c", "d"]
-    outcomes = [square(name, 32, 1.0 + i) for i, name in enumerate(names)]
-    outcomes += [square(name, 64, 9.0 + i) for i, name in enumerate(names[:more])]
-    [found] = summaries(outcomes, [records.environment()])
-    assert f" at n = {size}: " in found.sentence
-
-
-def test_many_that_cannot_be_told_apart_are_counted() -> None:
-    [found] = summaries([square(name, 64, 1.0) for name in "abcdef"], [records.environment()])
-    assert found.sentence.startswith(
-        "a, b, c and 3 others, which cannot be told apart, are the fastest of 6 kernels at n = 64: "
-    )
-
-
-def test_kernels_that_cannot_be_told_apart_are_all_the_fastest() -> None:
-    outcomes = [square(name, 64, ms) for name, ms in (("a", 1.0), ("b", 1.1), ("c", 3.0))]
-    outcomes += [square(name, 32, ms) for name, ms in (("a", 0.2), ("c", 0.1))]
-    [found] = summaries(outcomes, [records.environment()])
-    assert found.sentence.startswith(
-        "a and b, which cannot be told apart, are the fastest of 3 kernels at n = 64: "
-    )
-    assert found.winners is not None
-    assert [row.cells[1] for row in found.winners.rows] == ["c", "a, b"]
-
-
-def test_what_is_wrong_is_said_first() -> None:
-    outcomes = [square("a", 64, 1.0), records.outcome("b", status="wrong", reason="no")]
-    [found] = summaries(outcomes, [records.environment()])
-    assert found.warning == "1 wrong, of 2 cases"
-    [nothing] = summaries(outcomes[1:], [records.environment()])
-    assert nothing.sentence == "No case was measured."
-    elsewhere = square("a", 64, 1.0, device=tables.GPU)
-    gpu, _ = summaries([*outcomes, elsewhere], [records.environment()])
-    assert gpu.warning == "1 wrong or failed in other views"
-
-
-def test_the_command_can_be_repeated() -> None:
-    [found] = summaries([], [records.environment(argv=("run", "a b", "--sizes", "64"))])
-    assert found.dates == "2026-11-21 12:00 UTC"
-    assert found.commands == ["matbench run 'a b' --sizes 64"]
-
-
-def test_what_ranks_apart_does_not_win() -> None:
-    outcomes = [
-        square("plain", 64, 2.0, device=tables.GPU),
-        square("double", 64, 1.0, device=tables.GPU, result="float64"),
-        square("half", 64, 0.5, device=tables.GPU, precision="float16"),
-        square("cublas", 64, 0.9, device=tables.GPU, group="baseline"),
-    ]
-    [found] = summaries(outcomes, [])
-    assert found.sentence.startswith("plain was measured at n = 64: ")
-    assert "0.45 × cuBLAS" in found.sentence
+    pages = {"the ladder": summaries(outcomes, environments)}
+    pages |= {name: summaries(outcomes, [about]) for name, outcomes in found.items()}
+    texts = {name: "\n\n".join(map(said, page)) for name, page in pages.items()}
+    file_regression.check(paged(texts), encoding="utf-8")
 
 
 # Cases

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 from support.devices import GPU
+from support.golden import paged
 
 from matbench.features.probes import cases
 from matbench.kernelfile import sweep
-from matbench.model import Kernel, LaunchRules
+from matbench.model import Kernel, LaunchRules, Problem
 
 PLAIN = Kernel(name="plain", launch=LaunchRules(block=(1,), grid=("M",)))
 
@@ -51,16 +52,41 @@ def test_probes_are_of_sizes_that_are_allowed(where: tuple[str, ...], allowed: A
     assert {*problems} <= {case.problem for case in moved}
 
 
-def test_what_a_kernel_scales_by_is_probed() -> None:
-    found = cases.probed(changed(args=("alpha", "beta", "batch")), {}, GPU, None)
-    given = {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in found}
-    assert given == {(1.0, 0.0, 1), (-1.5, 0.0, 1), (1.0, 0.75, 1), (-1.5, 0.75, 1), (1.0, 0.0, 3)}
-    assert {case.problem.size for _, case in found if case.problem.beta} == {"31x37x41"}
-    plain = cases.probed(PLAIN, {}, GPU, None)
-    assert {(case.problem.alpha, case.problem.beta, case.problem.batch) for _, case in plain} == {
-        (1.0, 0.0, 1)
-    }
-    assert "blocks with scales" not in dict(plain)
-    scaled = cases.probed(changed(scales="blocks"), {}, GPU, None)
-    of_scales = {case.problem.size for purpose, case in scaled if purpose == "blocks with scales"}
-    assert of_scales == {"65x290x400"}  # partial blocks of 128
+def launched(*where: str, batched: bool = False) -> Kernel:
+    grid = ("N", "M", "batch") if batched else ("N", "M")
+    return changed(launch=LaunchRules(block=(1,), grid=grid, where=where))
+
+
+#: A kernel, and with how many GiB in the machine and GB on the GPU.
+PROBED: dict[str, tuple[Kernel, int | None, int]] = {
+    "plain": (PLAIN, None, 80),
+    "with factors and a batch": (changed(args=("alpha", "beta", "batch")), None, 80),
+    "with scales of blocks": (changed(scales="blocks"), None, 80),
+    "plain, 128 GiB": (PLAIN, 128, 80),
+    "plain, 256 GiB": (PLAIN, 256, 80),
+    "plain, 128 GiB and a GPU of 24 GB": (PLAIN, 128, 24),
+    "plain, 128 GiB and a GPU of 33 GB": (PLAIN, 128, 33),
+    "plain, 128 GiB and a GPU of unknown memory": (PLAIN, 128, 0),
+    "plain, 24 GiB": (PLAIN, 24, 80),
+    "K of 255, 512 GiB": (launched("K == 255"), 512, 80),
+    "K of 256, 512 GiB": (launched("K == 256"), 512, 80),
+    "batches, 128 GiB": (launched(batched=True), 128, 80),
+    "multiples, 128 GiB": (launched("M % 128 == 0", "N % 128 == 0", "K % 16 == 0"), 128, 80),
+    "cubes, which take too long, 512 GiB": (launched("M == N", "N == K"), 512, 80),
+}
+
+
+def told(p: Problem) -> str:
+    factors = f"{p.alpha:g}·A·B + {p.beta:g}·C, " if (p.alpha, p.beta) != (1, 0) else ""
+    return f"{factors}{p.batch} × {p.size}, {p.inputs} inputs"
+
+
+def test_pages(file_regression: Any) -> None:
+    """The probes of each kernel; where it says how much memory there is, the large ones alone."""
+    pages = {}
+    for name, (kernel, gib, gb) in PROBED.items():
+        gpu = msgspec.structs.replace(GPU, properties={"global memory (bytes)": gb * 10**9})
+        found = cases.probed(kernel, {}, gpu, gib * 2**30 if gib is not None else None)
+        large = [one for one in found if gib is None or "more than 2³" in one[0]]
+        pages[name] = "\n".join(f"{purpose}: {told(case.problem)}" for purpose, case in large)
+    file_regression.check(paged(pages), encoding="utf-8")

@@ -134,6 +134,7 @@ def test_without_multiprocessors_lanes_only_keep_blocks_apart() -> None:
     found = present(timeline([Block(0, 0, 10), Block(0, 5, 20), Block(0, 10, 30)], told=False))
     assert (found.multiprocessors, found.lanes, found.slots) == (None, 2, 1)
     assert [bar.lane for bar in found.bars] == [0, 0, 1]
+    assert analysed(sampled(UNEVEN, told=False)).timeline is None  # a GPU without a shared clock
 
 
 def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> None:

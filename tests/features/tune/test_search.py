@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from support import tunable
+from support.golden import paged
 from support.optional import present
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
@@ -28,7 +29,6 @@ from matbench.worker.worker import WorkerPool
 SIZE = Problem(48, 48, 48)
 TURNS = tuple(range(1, 41))
 OPTIONS = Options(blocks=False)
-NO_BUDGET = Budget()
 
 
 @pytest.fixture
@@ -121,112 +121,71 @@ class Clockwork:
         """As builders do."""
 
 
-def searched(
-    kernel: Kernel, worker: Clockwork, budget: Budget = NO_BUDGET, **given: tuple[int, ...]
-) -> TuningSearch:
+class Asked(NamedTuple):
     """A search over TURNS, of which 8 is the default."""
-    values = {"TURNS": TURNS, "KIND": (1,)} | given
-    search = TuningSearch(search_space.space(kernel, SIZE, worker.device, values, 0), budget)
-    search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
-    return search
+
+    turns: tuple[int, ...] = TURNS
+    kind: int = 1
+    budget: Budget = Budget()
+    #: Milliseconds that differ from TURNS, and TURNS that are wrong in turns.
+    times: dict[str, float] = {}  # noqa: RUF012 - never changed
+    wrong: tuple[int, ...] = ()
+    fails: bool = False
 
 
-def test_few_go_on_and_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    search = searched(kernel, worker)
-    assert search.complete
-    assert present(search.winner).case.params["TURNS"] == 1
-    first, second, third = worker.looks[:40], worker.looks[40:50], worker.looks[50:]
-    assert {turns for turns, *_ in first} == set(TURNS)
-    assert {(samples, check) for _, samples, _, check in first} == {(3, True)}
-    assert second == [(turns, 9, math.inf, False) for turns in range(1, 11)]
-    assert third == [(turns, 27, math.inf, False) for turns in range(1, 5)]
-    assert worker.measured == [1, 2, 3, 4, 8]  # and the default
-    assert worker.compared == [(2, 1), (8, 1)]
-    assert {s.case.params["TURNS"]: s.round for s in search.ranking()} == {
-        turns: 3 if turns in (1, 2, 3, 4, 8) else 1 if turns <= 10 else 0 for turns in TURNS
-    }
-    assert len(search.standings) == 40
-    assert search.steps == 40 + 10 + 4 + 4 + 1
+SEARCHES = {
+    "few go on, and the fastest wins": Asked(),
+    "the default stays unless it is surely beaten": Asked((7, 8), times={"T7": 7.96}),
+    "what is wrong in turns is out": Asked(wrong=(1,)),
+    "without a default the fastest wins": Asked((8, 9), wrong=(8,)),
+    "nothing to try": Asked(kind=3),
+    "nothing is right": Asked((7, 8), fails=True),
+    "a budget of 3 candidates": Asked(budget=Budget(candidates=3)),
+    "a budget of no time takes the default at least": Asked(budget=Budget(seconds=1e-9)),
+}
 
 
-def test_a_hopeless_look_ends_but_for_the_default(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    searched(kernel, worker)
-    best = math.inf
-    for turns, _, limit_ns, _ in worker.looks[:40]:
-        assert limit_ns == (math.inf if turns == 8 else 2 * best)
-        best = min(best, 1e6 * turns)
+def turns_of(case: Case) -> int:
+    return case.params["TURNS"]
 
 
-def test_every_candidate_keeps_how_exact_it_was(kernel: Kernel, device: DeviceInfo) -> None:
-    search = searched(kernel, Clockwork(device))
+def page(search: TuningSearch, worker: Clockwork) -> Iterator[str]:
+    """What was looked at, with the limit in ms, measured and compared; and what was found."""
+    for (samples, check), looks in itertools.groupby(worker.looks, lambda look: look[1::2]):
+        seen = " ".join(f"{turns} ({limit / 1e6:g})" for turns, _, limit, _ in looks)
+        yield f"looked at, {samples} samples{' and a check' if check else ''}: {seen}"
+    yield f"measured: {' '.join(map(str, worker.measured))}"
+    yield f"compared: {' '.join(f'{one}-{other}' for one, other in worker.compared)}"
+    yield f"{len(search.candidates)} candidates, {search.steps} steps, complete {search.complete}"
+    yield f"winner: {search.winner and turns_of(search.winner.case)}"
+    ranking = [(s.round, s.outcome.max_rel_err, turns_of(s.case)) for s in search.ranking()]
+    for (number, error), alike in itertools.groupby(ranking, lambda ranked: ranked[:2]):
+        yield f"in round {number}, error {error}: {' '.join(str(turns) for *_, turns in alike)}"
     for standing in search.standings:
-        last = standing.case.params["TURNS"] in (1, 2, 3, 4, 8)
-        assert standing.outcome.max_rel_err == (0.25 if last else 0.5)
+        if standing.outcome.is_broken:
+            yield f"broken: {turns_of(standing.case)}, {standing.outcome.reason}"
+    records = []
+    for record in search.records():
+        marks = [name for name in ("is_best", "is_default") if getattr(record, name)]
+        marks += [record.comparison.verdict] if record.comparison else []
+        turns = record.outcome.case.params["TURNS"]
+        records.append(" ".join([f"{turns} × {record.median_ratio}", *marks]))
+        assert record.tried == len(search.standings)
+    yield f"records: {', '.join(records)}"
 
 
-def test_the_default_stays_unless_surely_beaten(kernel: Kernel, device: DeviceInfo) -> None:
-    search = searched(kernel, Clockwork(device, T7=7.96), TURNS=(7, 8))
-    assert present(search.comparison).verdict == "SAME"
-    assert present(search.winner).case.params["TURNS"] == 8
-    [winner, other] = search.records()
-    assert (winner.outcome.case.params["TURNS"], winner.is_best, winner.is_default) == (
-        8, True, True,
-    )  # fmt: skip
-    assert (winner.comparison, winner.median_ratio) == (None, 1)
-    assert other.comparison == search.comparison
-    assert other.median_ratio == pytest.approx(7.96 / 8)
-
-
-def test_what_is_wrong_in_turns_is_out(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    worker.wrong = {1}
-    search = searched(kernel, worker)
-    assert present(search.winner).case.params["TURNS"] == 2
-    assert worker.compared == [(2, 1), (3, 2), (8, 2)]
-    [broken] = [each for each in search.standings if each.outcome.is_broken]
-    assert (broken.case.params["TURNS"], broken.outcome.reason) == (1, "a race")
-    assert broken not in search.ranking()
-    best = search.records()[0]
-    assert (best.outcome.case.params["TURNS"], best.tried) == (2, 40)
-    assert best.comparison == search.comparison
-    assert present(best.comparison).ratio == pytest.approx(2 / 8)
-
-
-def test_without_a_default_the_fastest_wins(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    worker.wrong = {8}
-    search = searched(kernel, worker, TURNS=(8, 9))
-    assert present(search.winner).case.params["TURNS"] == 9
-    assert search.comparison is None
-    assert {record.median_ratio for record in search.records()} == {None}
-
-
-def test_nothing_to_try_and_nothing_right(kernel: Kernel, device: DeviceInfo) -> None:
-    nothing = searched(kernel, Clockwork(device), KIND=(3,))
-    assert (nothing.complete, nothing.leader(), nothing.candidates) == (True, None, [])
-    worker = Clockwork(device)
-    worker.look = lambda case, *_, **__: not_measured(case, device, "failed", "no")  # type: ignore
-    fruitless = searched(kernel, worker)
-    assert (len(fruitless.candidates), fruitless.leader(), fruitless.ranking()) == (40, None, [])
-    assert worker.measured == []
-
-
-def test_a_budget_of_candidates(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    search = searched(kernel, worker, Budget(candidates=3))
-    assert len(search.standings) == 3
-    assert worker.looks[0][0] == 8
-
-
-def test_a_budget_of_time_takes_the_defaults_at_least(kernel: Kernel, device: DeviceInfo) -> None:
-    worker = Clockwork(device)
-    search = searched(kernel, worker, Budget(seconds=1e-9))
-    assert [turns for turns, *_ in worker.looks] == [8]
-    assert search.complete
-    assert search.winner is not None
-    assert search.comparison is None
+def test_pages(kernel: Kernel, device: DeviceInfo, file_regression: Any) -> None:
+    pages = {}
+    for name, asked in SEARCHES.items():
+        worker = Clockwork(device, **asked.times)
+        worker.wrong = {*asked.wrong}
+        if asked.fails:
+            worker.look = lambda case, *_, **__: not_measured(case, device, "failed", "no")  # type: ignore
+        values = {"TURNS": asked.turns, "KIND": (asked.kind,)}
+        search = TuningSearch(search_space.space(kernel, SIZE, device, values, 0), asked.budget)
+        search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
+        pages[name] = "\n".join(page(search, worker))
+    file_regression.check(paged(pages), encoding="utf-8")
 
 
 def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceInfo) -> None:

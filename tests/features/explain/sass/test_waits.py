@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.golden import answered
 from support.machine_code import listing_of
 
 from matbench.features.explain.sass.listing import function
@@ -18,41 +21,27 @@ BARRIER = WaitStep(is_barrier=True)
 READS_3_OF_A_BANK = WaitStep(even=3)
 
 
-@pytest.mark.parametrize(
-    ("path", "warps", "blocks", "cycles"),
-    [
-        ([PLAIN] * 10, 1, 1, 10),  # one instruction per cycle
-        ([PLAIN] * 10, 4, 1, 10),  # on each of four schedulers
-        ([PLAIN] * 10, 5, 1, 12.5),  # on average, without a barrier
-        ([WaitStep(stall=4)] * 10, 1, 1, 40),  # a warp pauses
-        ([WaitStep(stall=4)] * 10, 16, 1, 40),  # while three others go on
-        ([WaitStep(stall=4)] * 10, 20, 1, 50),
-        ([READS_3_OF_A_BANK] * 10, 1, 1, 30),
-        ([READS_3_OF_A_BANK] * 10, 8, 1, 60),
-        ([WaitStep(even=2), WaitStep(odd=2)] * 10, 1, 1, 20),  # neighbours even each other out
-        ([WaitStep(even=1, odd=2)] * 10, 1, 1, 20),
-        ([WaitStep(even=3)] + [WaitStep(odd=1)] * 9, 1, 1, 10),
-        ([WaitStep(pipe=0, interval=2)] * 10, 1, 1, 20),  # a pipe of half the rate
-        ([WaitStep(pipe=0, interval=2), PLAIN] * 10, 1, 1, 20),
-        ([WaitStep(pipe=0, interval=2), WaitStep(pipe=1, interval=2)] * 10, 1, 1, 20),
-        ([FETCH, USE], 1, 1, 3 + 29 + 1),  # the last of four cycles, the latency, the use
-        ([FETCH, FETCH, USE], 1, 1, 7 + 29 + 1),  # one after the other
-        ([FETCH] * 9 + [USE], 4, 1, 4 * 9 * 4),  # four schedulers share shared memory
-        ([FETCH, WaitStep(stall=20), PLAIN, USE], 1, 1, 3 + 29 + 1),
-        ([WaitStep(is_memory=True, lines=8), FETCH, USE], 1, 1, 8 + 3 + 29 + 1),  # lines go first
-        # An instruction reads for three cycles: the second of these starts at 3, the third at 6.
-        ([READS_3_OF_A_BANK] * 3 + [PLAIN] * 20, 1, 1, 7 + 20),
-        # Those of memory start at once; the next one waits until 9 - 3.
-        ([WaitStep(even=3, is_memory=True)] * 3 + [PLAIN] * 20, 1, 1, 6 + 20),
-        # A warp goes on as long as it can, and so the fetch of the other is hidden.
-        ([FETCH, USE] + [PLAIN] * 30, 8, 1, 2 * 32),
-        ([PLAIN, BARRIER], 4, 1, 2),
-        ([PLAIN] * 9 + [BARRIER], 5, 1, 20),  # three schedulers wait for that with two warps
-        ([FETCH, USE, BARRIER], 2, 1, 7 + 29 + 1 + 1),  # the first warp waits for the second
-    ],
-)
-def test_cycles_are_known(path: list[WaitStep], warps: int, blocks: int, cycles: int) -> None:
-    assert pass_cycles(path, warps, blocks) == pytest.approx(cycles, abs=0.35)
+NAMED = {"plain": PLAIN, "fetch": FETCH, "use": USE, "barrier": BARRIER}
+
+
+def told(question: str) -> str:
+    """The cycles of a line such as `4 warps: fetch × 9, stall=4 + use × 2`."""
+    warps, _, terms = question.partition(": ")
+    path: list[WaitStep] = []
+    for term in terms.split(", "):
+        alike, _, times = term.partition(" × ")
+        path += [*map(step, alike.split(" + "))] * int(times or 1)
+    return f"{pass_cycles(path, int(warps.split()[0]), 1):g} cycles"
+
+
+def step(text: str) -> WaitStep:
+    pairs = (word.split("=") for word in text.split() if text not in NAMED)
+    return NAMED.get(text) or WaitStep(**{name: int(value) for name, value in pairs})  # type: ignore[arg-type]
+
+
+def test_cycles_are_known(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("passes.txt")
+    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
 
 
 def test_another_block_fills_the_wait_at_a_barrier() -> None:
@@ -60,15 +49,6 @@ def test_another_block_fills_the_wait_at_a_barrier() -> None:
     path = [FETCH, USE] * 4 + [PLAIN] * 40 + [BARRIER]
     alone, both = pass_cycles(path, 8, 1), pass_cycles(path, 8, 2)
     assert 2 * 8 * len(path) / 4 <= both < 1.7 * alone
-
-
-def test_five_fetches_queue_and_the_sixth_waits() -> None:
-    """The first is served at once, five wait, and each takes 100 cycles."""
-    slow = WaitStep(is_memory=True, data=100)
-    assert pass_cycles([slow] * 10 + [PLAIN] * 10, 1, 1) == pytest.approx(1000, rel=0.01)
-    fast = [*[slow] * 6, *[PLAIN] * 600]
-    assert pass_cycles(fast, 1, 1) == 606
-    assert pass_cycles([*[slow] * 7, *[PLAIN] * 600], 1, 1) > 690
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.golden import answered
 from support.machine_code import code_of
 from support.optional import present
 
-from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass.walk import (
     MOST_INSTRUCTIONS,
     Walk,
@@ -44,38 +45,33 @@ def test_where_a_warp_is() -> None:
         assert np.array_equal(present(value), np.broadcast_to(expected[name], 32)), name
 
 
-@pytest.mark.parametrize("n", [8, 400])
-def test_lanes_that_take_a_longer_way_through_a_loop_go_round_less_often_at_first(n: int) -> None:
-    """The upper half of the lanes takes the longer way in every fourth pass only: there it meets
-    the lower half, which is in one of its passes then."""
-    found = walked(
-        "S2R R0, SR_TID.X", "ISETP.GE.AND P0, PT, R0, 0x10, PT", "MOV R1, RZ", "MOV R2, RZ",
-        "VIADD R1, R1, 0x1", "VIADD R2, R2, 0x1", f"ISETP.GE.AND P1, PT, R1, {n:#x}, PT",
-        "ISETP.LT.AND P2, PT, R2, 0x4, P0", "PLOP3.LUT P2, PT, P2, !P1, PT, 0x80, 0x0",
-        "@P2 BRA 0x40", "MOV R2, RZ", "@!P1 BRA 0x40", "EXIT",
-    )  # fmt: skip
-    assert found.stopped is None
-    assert found.visits[0x40] == n + n - n // 4
-    assert found.visits[0xA0] == n
-    assert found.visits[0xC0] == 1  # all lanes together
+def places(addresses: Iterable[int]) -> str:
+    return ",".join(f"{address:x}" for address in addresses)
 
 
-@pytest.mark.parametrize(
-    ("end", "passes", "most"),
-    [
-        (30_000, 10_000, 40_000), (30_001, None, 40_000), (-30 % 2**32, None, 40_000),
-        (12, 4, 13), (12, None, 9),
-    ],
-)  # fmt: skip
-def test_a_counter_may_jump_over_its_last_number(end: int, passes: int | None, most: int) -> None:
-    found = walked(
-        "MOV R1, RZ", "VIADD R1, R1, 0x3", f"ISETP.NE.AND P0, PT, R1, {end:#x}, PT", "@P0 BRA 0x10",
-        "EXIT", most=most,
-    )  # fmt: skip
-    if passes is None:
-        assert found.stopped == NotDerived("passes", address=0x10)
-    else:
-        assert (found.stopped, found.visits[0x10]) == (None, passes)
+def told(question: str) -> str:
+    """What follows each block of instructions, which are loops, and how often each is visited; the
+    first line may say more of the walk, and where a function is."""
+    first, *lines = question.splitlines()
+    name, _, value = first.partition("=")
+    labels = {int(value, 16): name} if name == "f" else None
+    how = {name: int(value)} if value and not labels else {}
+    if not value:
+        lines.insert(0, first)
+    found, code = walked(*lines, labels=labels, **how), code_of(*lines, labels=labels)
+    parts = {
+        "then": " ".join(f"{at:x}→{places(block.next)}" for at, block in code.graph.items()),
+        "loops": " ".join(f"{at:x}:{places(sorted(loop))}" for at, loop in code.loops.items()),
+        "visits": " ".join(f"{at:x}:{times}" for at, times in found.visits.items()),
+    }
+    if found.stopped is not None:
+        parts["stopped"] = f"{found.stopped.what} {found.stopped.address:x}"
+    return "; ".join(f"{part} {text}" for part, text in parts.items() if text)
+
+
+def test_walks(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("walks.txt")
+    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
 
 
 def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
@@ -102,121 +98,8 @@ def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
     assert source.addresses[:8].tolist() == [40, 41, 42, 43, 44, 45, 46, 47]
 
 
-@pytest.mark.parametrize(
-    ("instructions", "visits"),
-    [
-        # A call, and its return to the address in a register.
-        (["MOV R4, 0x20", "CALL.REL.NOINC `(f)", "EXIT", "RET.REL.NODEC R4 `(k)"],
-         {0x0: 1, 0x20: 1, 0x30: 1}),
-        # Both the guard and a branch's own predicate decide.
-        (["S2R R0, SR_TID.X", "ISETP.LT.AND P0, P1, R0, 0x8, PT", "@P0 BRA P1, 0x40", "EXIT",
-          "EXIT"], {0x0: 1, 0x30: 1}),
-        (["S2R R0, SR_TID.X", "ISETP.LT.AND P0, P1, R0, 0x8, PT", "@P0 BRA !P1, 0x40", "EXIT",
-          "EXIT"], {0x0: 1, 0x30: 1, 0x40: 1}),
-        # A branch for lanes that have parted, and the place where they meet again.
-        (["BRA.DIV UR4, 0x20", "EXIT", "EXIT"], {0x0: 1, 0x10: 1}),
-        (["BSSY B0, 0x20", "NOP", "BSYNC B0", "EXIT"], {0x0: 1}),
-        # Waits for another block end at once; this one is not the last to arrive.
-        (["LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x0",
-          "EXIT"], {0x0: 1, 0x30: 1}),
-        # Nor is a loop entered that waits for another block.
-        (["LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x60",
-          "LDG.E.STRONG.GPU R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", "@P0 BRA 0x30",
-          "EXIT"], {0x0: 1, 0x60: 1}),
-        (["SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R5", "@!P0 BRA 0x0", "EXIT"],
-         {0x0: 1, 0x20: 1}),
-        (["ATOMG.E.INC.STRONG.GPU PT, R0, [R2.64], R5", "ISETP.NE.AND P0, PT, R0, 0x3, PT",
-          "@P0 EXIT", "EXIT"], {0x0: 1}),
-        # One lane is elected.
-        (["ELECT P0, URZ, PT", "@!P0 EXIT", "S2R R0, SR_LANEID", "ISETP.NE.AND P1, PT, R0, RZ, PT",
-          "@P1 BRA 0x60", "EXIT", "EXIT"], {0x0: 1, 0x20: 1, 0x50: 1}),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)  # fmt: skip
-def test_blocks_that_are_visited(instructions: list[str], visits: dict[int, int]) -> None:
-    found = walked(*instructions, labels={0x30: "f"} if "CALL" in instructions[1] else None)
-    assert found.stopped is None
-    assert found.visits == visits
-
-
-@pytest.mark.parametrize("branch", ["@P0 BRA 0x0", "BRA P0, 0x0", "@P0 EXIT"])
-def test_a_branch_that_depends_on_what_was_loaded(branch: str) -> None:
-    found = walked("LDG.E R0, [R2.64]", "ISETP.EQ.AND P0, PT, R0, RZ, PT", branch, "EXIT")
-    assert found.stopped == NotDerived("branch", address=0x20)
-
-
 def test_variables_have_addresses() -> None:
     found = walked("LDC.64 R2, c[0x4][0x8]", "STG.E [R2.64], R0", "EXIT", full_visits=1)
     [store] = found.accesses[0x10]
     assert store.addresses is not None
     assert (store.addresses % 256 == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("first", "branch"),
-    [
-        ("LDG.E R2, [R4.64]", "BRX R2 -0x10"),
-        ("LDG.E R2, [R4.64]", "RET.REL.NODEC R2 `(k)"),
-        ("MOV R2, 0x20", "BRX R2"),  # relative to what follows
-    ],
-)
-def test_a_branch_to_a_place_that_is_not_known(first: str, branch: str) -> None:
-    found = walked(first, branch, "EXIT")
-    assert found.stopped is not None
-    assert found.stopped.what == "target"
-
-
-def test_what_a_predicate_was_before_an_election_decides_nothing() -> None:
-    """One lane after the other takes part, in a loop; before, the predicate was a carry that comes
-    back every eight passes."""
-    found = walked(
-        "MOV R1, RZ", "LOP3.LUT R2, R1, 0x7, RZ, 0xc0, !PT", "IADD3 R3, P2, R2, 0xfffffffc, RZ",
-        "PLOP3.LUT P0, PT, PT, PT, PT, 0x80, 0x0", "@P0 ELECT P2, URZ, PT",
-        "@P2 PLOP3.LUT P0, PT, P2, PT, PT, 0x8, 0x0", "PLOP3.LUT P2, PT, PT, PT, PT, 0x8, 0x0",
-        "@P0 BRA.U.ANY 0x40", "VIADD R1, R1, 0x1", "ISETP.GE.AND P1, PT, R1, 0x2710, PT",
-        "@!P1 BRA 0x10", "EXIT", block=1,
-    )  # fmt: skip
-    assert found.stopped is None
-    assert found.visits[0x10] == found.visits[0x40] == 10_000
-
-
-def test_ways_that_meet_again_are_no_loop() -> None:
-    program = ("NOP", "@P0 BRA 0x40", "NOP", "BRA 0x50", "NOP", "@P1 BRA 0x10", "EXIT")
-    loops = code_of(*program).loops
-    assert loops == {0x10: {0x10, 0x20, 0x40, 0x50}}
-
-
-def test_what_may_have_been_written_is_not_known() -> None:
-    found = walked(
-        "LDG.E R0, desc[UR4][R2.64]", "ISETP.NE.AND P0, PT, R0, RZ, PT", "MOV R1, 0x1",
-        "@P0 MOV R1, 0x2", "ISETP.EQ.AND P1, PT, R1, 0x1, PT", "@P1 EXIT", "EXIT",
-    )  # fmt: skip
-    assert found.stopped == NotDerived("branch", address=0x50)
-
-
-# Loops
-
-
-@pytest.mark.parametrize(
-    ("first", "follows"),
-    [
-        ("BRA 0x20", (0x20,)),
-        ("@PT BRA 0x20", (0x20,)),
-        ("@!PT BRA 0x20", (0x20, 0x10)),
-        ("@P0 BRA 0x20", (0x20, 0x10)),
-        ("BRA P0, 0x20", (0x20, 0x10)),
-        ("BRA 0x10", (0x10,)),
-        ("EXIT", ()),
-        ("@P0 EXIT", (0x10,)),
-        ("BRX R2 -0x10", ()),
-    ],
-)
-def test_what_follows_a_block(first: str, follows: tuple[int, ...]) -> None:
-    found = code_of(first, "NOP", "NOP", "EXIT")
-    assert found.graph[0].next == follows
-
-
-def test_loops_in_loops() -> None:
-    found = code_of("NOP", "NOP", "NOP", "@P0 BRA 0x20", "@P1 BRA 0x20", "@P2 BRA 0x10", "EXIT")
-    outer, inner = {0x10, 0x20, 0x40, 0x50}, {0x20, 0x40}
-    assert found.loops == {0x10: set(outer), 0x20: set(inner)}

@@ -150,6 +150,7 @@ def test_the_text_tells_how_it_is_launched(
         ({"A": (None, 32)}, (32, 32, 32)),
         ({"A": (16, 32)}, (16, 16, 32)),
         ({"C": (16, 48)}, (16, 48, 48)),
+        ({"C": (16, 2048)}, (16, 2048, 2048)),  # the largest that is tried
     ],
 )
 def test_sizes_in_the_text_are_those_of_arrays(

@@ -314,6 +314,12 @@ def test_a_block_may_have_three_sides(adopt: Adopt) -> None:
     assert table["launch"]["block"][2:] == [1]
 
 
+def test_atomics_elsewhere_than_in_C_need_no_claim(adopt: Adopt) -> None:
+    counts = "__shared__ int threads; atomicAdd(&threads, 1);\n    if ("
+    _, table = adopt(plain().replace("if (", counts, 1))
+    assert "deterministic" not in table
+
+
 def test_constants_may_be_in_another_header_of_the_main_file(tmp_path: Path, adopt: Adopt) -> None:
     (tmp_path / "one.h").write_text("const int ONE = 1;\n")
     launch = "void go() { mm<<<dim3(8, 8), dim3(16, 16)>>>(); }"

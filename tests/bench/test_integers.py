@@ -102,7 +102,7 @@ def test_four_bytes_may_be_packed_in_a_word(type_: str, session: Session, tmp_pa
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("int *C", "float *C", "C points to `float`: C of matmul must be int or unsigned"),
+        ("int *C", "float *C", "C points to `float`: C of matmul must be int"),
         ("int *B", "float *B", "A is int32 and B is float32; operands must have the same type"),
         ("// batch", '// precision = "float32"\n// batch', "A is int: set precision = 'int32'"),
         ("// batch", '// accumulator = "float22"\n// batch', "not in float22"),

@@ -181,6 +181,9 @@ def test_what_the_compiler_refused_is_compiled_once(
         monkeypatch.setattr(worker.process, "call", called)
         reasons |= {worker.measure(case).reason for case in others}
         assert not called.called
+        with pytest.raises(BuildError):  # its plain build alone might be right
+            worker.run(min, case=first)
+        assert called.called
         pool.forget()
         assert worker.measure(others[-1]).reason in reasons
         assert Session.build in [call.args[0] for call in called.call_args_list]

@@ -33,7 +33,7 @@ def calls(function: Signature, hints: Hints) -> list[Args]:
     """The ways to pass buffers and sizes, likeliest first. All sizes are tried with one choice of
     pointers before the next choice; numbers that are no sizes by name are settings at first."""
     names = [p.name for p in function.parameters if p.pointer]
-    types = {p.name for p in function.template if p.kind in ("typename", "class")}
+    types = [p.name for p in function.template]
     found: dict[Args, None] = {}
     for known in (hints, hints._replace(settings={})):
         for buffers in pointers(names, known.constant_pointers):
@@ -56,7 +56,7 @@ def in_bytes(
     places = [
         i
         for i, (p, text) in enumerate(zip(function.parameters, args, strict=True))
-        if not p.pointer and _PITCH.search(p.name) and re.fullmatch("ld[abc]|[MNK]", text)
+        if _PITCH.search(p.name) and re.fullmatch("ld[abc]|[MNK]", text)
         if hints.mentions(_OF_BYTES)
     ]
     of_bytes = [f"{c_bytes if text == 'ldc' else item_bytes} * {text}" for text in args]
@@ -117,7 +117,7 @@ def pointers(
 
 def is_like(name: str, letter: str) -> bool:
     """Whether a name is a usual one of that matrix, whatever its prefixes and suffixes."""
-    while (shorter := _PREFIX.sub("", name)) != name and shorter:
+    while (shorter := _PREFIX.sub("", name)) != name:
         name = shorter
     return name.lower().strip("_") in USUAL["matrices"][letter]
 
@@ -154,7 +154,7 @@ def _sizes(names: Sequence[str], fixed: dict[str, str]) -> Iterator[dict[str, st
         yield fixed | {name: str(size) for name, size in zip(names, known, strict=True)}
     if len(names) > 4:
         yield fixed | dict.fromkeys(names, "N")
-    elif names:
+    else:
         for letters in itertools.product("MNK", repeat=len(names)):
             if len(set(letters)) == min(len(names), 3):
                 yield fixed | dict(zip(names, letters, strict=True))

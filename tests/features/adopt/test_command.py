@@ -174,6 +174,12 @@ def test_an_endless_kernel_shows_compilers_warning(tmp_path: Path, matbench: Mat
     assert "if the device was busy" not in output
 
 
+def test_atomics_elsewhere_than_in_C_need_no_claim(adopt: Adopt) -> None:
+    counts = "__shared__ int threads; atomicAdd(&threads, 1);\n    if ("
+    _, table = adopt(plain().replace("if (", counts, 1))
+    assert "deterministic" not in table
+
+
 FAULTY = """template <int SIDE>
 __global__ void f(const float *A, const float *B, float *C, int n)
 { C[blockIdx.y * SIDE + threadIdx.y + blockIdx.x * SIDE + threadIdx.x] = A[0]; }

@@ -65,6 +65,8 @@ def test_pitches_may_be_in_bytes_all_or_some_of_them() -> None:
     pitches = [one[1:6:2] for one in arguments.in_bytes(args, function, known, 4, 2)]
     in_bytes = ("4 * lda", "4 * ldb", "2 * ldc")
     assert pitches[:2] == [("lda", "ldb", "ldc"), in_bytes]
+    assert len(pitches) == 8
+    assert [*arguments.in_bytes(args, function, hints.Hints(), 4, 2)] == [args]
     assert {*pitches} == {*itertools.product(*zip(pitches[0], in_bytes, strict=True))}
 
 
@@ -115,15 +117,36 @@ def test_the_text_tells_how_it_is_launched(file_regression: FileRegressionFixtur
         ({"A": (None, 32)}, (32, 32, 32)),
         ({"A": (16, 32)}, (16, 16, 32)),
         ({"C": (16, 48)}, (16, 48, 48)),
+        ({"C": (16, 2048)}, (16, 2048, 2048)),  # the largest that is tried
+        ({"A": (16, "rest")}, (16, 16, 16)),
     ],
 )
 def test_sizes_in_the_text_are_those_of_arrays(
-    extents: dict[str, tuple[int | None, int]], sizes: tuple[int, int, int]
+    extents: dict[str, tuple[int | str | None, ...]], sizes: tuple[int, int, int]
 ) -> None:
     [function] = signature.functions(kernel("float *A, float *B, float *C"))
     known = hints.Hints(extents={name: [n for n in two if n] for name, two in extents.items()})
     guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C"))
     assert arguments.fixed_sizes(function, known, guess) == [sizes]
+
+
+@pytest.mark.parametrize("size", ["", ", int n"])
+@pytest.mark.parametrize("names", ["MN", "MK", "NK", "M"])
+def test_a_constant_may_be_all_sizes(names: str, size: str) -> None:
+    """If it is 16 or more, and at most 2,048; a kernel that takes no size can have no other."""
+    [function] = signature.functions(kernel(f"float *A, float *B, float *C{size}"))
+    guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C", "N")[: 4 if size else 3])
+    constants = {**dict.fromkeys(names, 16), "small": 15}
+    known = hints.Hints(constants=constants)
+    assert arguments.fixed_sizes(function, known, guess) == [(16, 16, 16)]
+    assert arguments.fixed_sizes(function, hints.Hints(), guess) == []
+    large = hints.Hints(constants={**constants, names[0]: 2049})
+    if size:
+        found = arguments.fixed_sizes(function, large, guess)
+        assert found == [(16, 16, 16)] * (len(names) - 1)
+        return
+    with pytest.raises(NotCallableError, match="is for 2,049 alone"):
+        arguments.fixed_sizes(function, large, guess)
 
 
 def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,13 +15,15 @@ from matbench.features.explain import occupancy
 from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.record import (
+    Bottleneck,
     Explanation,
     HardwareCounters,
     Limits,
     MachineCode,
+    Occupancy,
     Traffic,
 )
-from matbench.features.explain.view import report
+from matbench.features.explain.view import report, words
 from matbench.kernelfile import sweep
 from matbench.model import Case, Resources
 from matbench.records.outcome import Build
@@ -80,17 +83,50 @@ def pages() -> dict[str, Explanation]:
         "too wide": explained("g80", tiles=(16, 32)),
         "no limits, so no roof": of(tiled, None),
         "no model and no machine code": of(tiled, model={}),
+        "nothing was counted": explained(counters=HardwareCounters()),
+        "counted, without a valid model": explained(n=1, counters=COUNTED),
+        "nothing fits on one": explained("g80", "sm_20"),
+        "on a CPU": msgspec.structs.replace(
+            plain, whole_numbers=True, operations_per_s=None, clock_flop_per_s=None,
+            outcome=outcome_of(tiled, 1e6, build=Build()),
+            case=msgspec.structs.replace(plain.case, backend="opencl", device_kind="cpu"),
+            fits=(msgspec.structs.replace(plain.fits[0], architecture=None, here=False),),
+        ),
         "not all follows from machine code": msgspec.structs.replace(
             plain, code=UNREAD, traffic=Traffic(1, 1, 1.0)
         ),
-    }
+    }  # fmt: skip
+
+
+def sentences() -> Iterator[str]:
+    """What limits a case, at the edges of what is told apart."""
+    plain = explained()
+    [fit] = plain.fits
+    half = Occupancy(1, 32, 0.5, {}, ())
+    edge = Bottleneck(by="neither", least_share=0.1)
+    bounds: list[dict[str, Any]] = [
+        {"by": "memory"}, {"by": "memory", "counted_share": 0.9}, {"modelled_share": 1.0},
+        {"modelled_share": 0.7}, {"modelled_share": 0.7, "counted_share": 0.1},
+    ]  # fmt: skip
+    for changes in bounds:
+        bound = msgspec.structs.replace(edge, **changes)
+        yield from words(msgspec.structs.replace(plain, bound=bound))
+    fits: list[dict[str, Any]] = [
+        {"occupancy": half}, {"occupancy": None}, {"params": {"TILE": 8}}
+    ]  # fmt: skip
+    for changes in fits:
+        other = msgspec.structs.replace(fit, **changes)
+        yield from words(msgspec.structs.replace(plain, fits=(other,)))
+    yield from words(msgspec.structs.replace(plain, whole_numbers=True))
 
 
 def test_pages(file_regression: FileRegressionFixture) -> None:
-    about = [records.environment(devices=(H200,))]
+    about = [records.environment(devices=(msgspec.structs.replace(H200, name="other"), H200))]
     shown = {name: report([found], about) for name, found in pages().items()}
     texts = {name: tables.shown(page) for name, page in shown.items()}
     texts["too wide, as CSV"] = formats.text(shown["too wide"], "csv")
+    texts["narrow"] = tables.shown(shown["too wide"], 110)
+    texts["words"] = "\n".join(sentences())
     file_regression.check(paged(texts), encoding="utf-8")
 
 

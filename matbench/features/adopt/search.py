@@ -129,9 +129,9 @@ def _adopted(trials: AdoptTrials) -> Adopted:
     trials.end_s = time.monotonic() + trials.search_s
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
         # Compile with other values of the first constants, while sizes are tried.
-        for name, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
+        for constant, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
             with contextlib.suppress(UsageError):
-                case = trials.case(guess.with_value(name, 2 * value), guess.problem)
+                case = trials.case(guess.with_value(constant, 2 * value), guess.problem)
                 trials.worker.builders.start(trials.worker.device, [case], ("plain",))
         guess = _generalized(trials, guess)
         if trials.overran and trials.hints.mentions(_LOOSE):

@@ -62,7 +62,8 @@ def _summary(
     own = [e for e in environments if device in {info.name for info in e.devices}] or environments
     statuses = Counter(outcome.status for outcome in results)
     bad = [f"{statuses[s]} {s}" for s in ("wrong", "failed") if statuses[s]]
-    warnings = [f"{' and '.join(bad)}, of {len(results):,} cases"] if bad else []
+    many = f"{len(results):,} case{'s' if len(results) > 1 else ''}"
+    warnings = [f"{' and '.join(bad)}, of {many}"] if bad else []
     if elsewhere := broken - statuses["wrong"] - statuses["failed"]:
         warnings.append(f"{elsewhere} wrong or failed in other views")
     problems = ((p, [row for row in rows if row.rivals]) for p, rows in view.problems.items())

@@ -201,6 +201,7 @@ RESTRICTIONS: Kernels = {
         given("include_dirs=headers"),
     ),
     "rows that are not checked": plain("col < N"),
+    "one row too many": plain("row <= M && col < N", rows="block_size_y", columns="block_size_x"),
     "K, of which it reads beyond the edge": staged()
     .replace(" && k + x < K", "")
     .replace(" && k + y < K", ""),

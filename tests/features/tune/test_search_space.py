@@ -19,7 +19,7 @@ from matbench.features.tune import view as tuning
 from matbench.features.tune.record import SearchSpace, TuningRecord
 from matbench.features.tune.search_space import Space
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import DeviceInfo, Kernel, Problem, Skip
+from matbench.model import DeviceInfo, Kernel, Problem
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Claims
 from matbench.show.formats import text
@@ -42,18 +42,44 @@ def space(kernel: Kernel, device: DeviceInfo, seed: int = 0, **given: tuple[int,
     return search_space.space(kernel, SIZE, device, given, seed)
 
 
-def test_every_legal_combination_the_default_first(kernel: Kernel, device: DeviceInfo) -> None:
-    found = space(kernel, device)
-    assert [case.params for case in found.defaults] == [{"TURNS": 8, "KIND": 1}]
-    assert {tuple(case.params.values()) for case in found.others} == {
-        (1, 1), (64, 1), (1, 2), (8, 2), (64, 2), (1, 4), (8, 4), (64, 4)
-    }  # fmt: skip
+def with_work(text: str) -> str:
+    """TURNS reaches the source as WORK alone; the launch is the same."""
+    text = text.replace("TURNS", "WORK").replace("// WORK", "// TURNS")
+    return text.replace("// [launch]", '// [let]\n// WORK = "2 * TURNS"\n// [launch]')
+
+
+def told(found: Space) -> str:
+    defaults, others = (
+        ", ".join(" ".join(f"{name}={n}" for name, n in case.params.items()) for case in cases)
+        for cases in (found.defaults, found.others)
+    )
+    refused = "".join(f"refused: {len(s)} × {s[0]}\n" for s in found.refused)
     assert found.cases == [*found.defaults, *found.others]
     assert all(case.skip is None for case in found.cases)
-    assert found.refused == [[Skip("condition", "KIND != 3", {"KIND": 3})] * 3]
-    record = found.record
-    assert (record.combinations, record.drawn, record.candidates, record.refused) == (12, 12, 9, 3)
-    assert record.merged == 0
+    record = msgspec.json.encode(found.record).decode()
+    return f"defaults: {defaults}\nothers: {others}\n{refused}{record}"
+
+
+def test_spaces(kernel: Kernel, tmp_path: Path, device: DeviceInfo, file_regression: Any) -> None:
+    """Of few dot products, at most 32 blocks are used, so BLOCKS makes no difference unless the
+    source names it."""
+
+    def dots(source: str, N: int = 1000) -> Space:
+        of = msgspec.structs.replace(dot_tree, source=dot_tree.source + source)
+        return search_space.space(of, Problem(1, N, 1, workload="dot"), device, {}, 0)
+
+    dot_tree, path = builtin("dot-tree"), tmp_path / "worked.cu"
+    path.write_text(with_work(tunable.KERNEL), encoding="utf-8")
+    found = {
+        "every legal combination, the default first": space(kernel, device),
+        "given values": space(kernel, device, TURNS=(5, 6), KIND=(1,), OTHER=(1,)),
+        "other names in the source count as well": space(catalogue.load(path), device),
+        "one launch is one candidate": dots(""),
+        "a comment makes no difference": dots("\n// BLOCKS\n"),
+        "the source names it": dots("\nconstant int b = BLOCKS;\n"),
+        "many dot products": dots("", 10**7),
+    }
+    file_regression.check(paged({name: told(one) for name, one in found.items()}))
 
 
 def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
@@ -68,32 +94,6 @@ def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
         if sweep.case(kernel, SIZE, params, device).skip is None
     ]
     assert sorted(map(str, every)) == sorted(map(str, legal))
-
-
-def test_given_values_take_the_place_of_a_constants_own(kernel: Kernel, device: DeviceInfo) -> None:
-    found = space(kernel, device, TURNS=(5, 6), KIND=(1,), OTHER=(1,))
-    assert [tuple(case.params.values()) for case in found.defaults] == [(5, 1)]
-    assert [tuple(case.params.values()) for case in found.others] == [(6, 1)]
-
-
-def test_one_launch_is_one_candidate(device: DeviceInfo) -> None:
-    kernel = builtin("dot-tree")
-
-    def of(kernel: Kernel, N: int) -> Space:
-        return search_space.space(kernel, Problem(1, N, 1, workload="dot"), device, {}, 0)
-
-    few = of(kernel, 1000)
-    # At most 32 blocks are used, so BLOCKS makes no difference; the source does not name it.
-    assert [case.params for case in few.defaults] == [{"THREADS": 256, "BLOCKS": 32}]
-    threads = [case.params["THREADS"] for case in few.cases]
-    assert len(threads) == len(set(threads))
-    assert few.record.merged == 4 * len(threads)
-    many = of(kernel, 10**7)
-    assert (len(many.cases), many.record.merged) == (5 * len(threads), 0)
-    named = msgspec.structs.replace(kernel, source=f"{kernel.source}\n// BLOCKS\n")
-    assert of(named, 1000).record.merged == few.record.merged
-    used = msgspec.structs.replace(kernel, source=f"{kernel.source}\nconstant int b = BLOCKS;\n")
-    assert of(used, 1000).record.merged == 0
 
 
 @pytest.fixture
@@ -146,17 +146,6 @@ def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
     few = search_space.space(kernel, SIZE, device, {}, 0, 3)
     assert few.cases == whole.cases[:3]
     assert few.record.drawn < whole.record.drawn
-
-
-def test_other_names_in_the_source_count_as_well(tmp_path: Path, device: DeviceInfo) -> None:
-    """TURNS reaches the source as WORK alone; the launch is the same."""
-    text = tunable.KERNEL.replace("TURNS", "WORK").replace("// WORK", "// TURNS")
-    text = text.replace("// [launch]", '// [let]\n// WORK = "2 * TURNS"\n// [launch]')
-    path = tmp_path / "tunable.cu"
-    path.write_text(text, encoding="utf-8")
-    found = space(catalogue.load(path), device)
-    assert len(found.cases) == 9
-    assert found.record.merged == 0
 
 
 # How a search is shown

@@ -392,17 +392,11 @@ class LaunchOptions:
         """Options for a few samples of each case, to find the fastest or before a comparison."""
         from matbench.bench.options import Options
 
-        known = {"cold": not self.hot, "hot": self.hot, "graph": self.graph}
-        return Options(
-            **{
-                **known,
-                "blocks": False,
-                "uncertainty": 0.05,
-                "max_time_s": min(0.3, self.max_time or 0.3),
-                "minimum_samples": 3,
-                **changes,
-            }
-        )
+        known: dict[str, Any] = {
+            "cold": not self.hot, "hot": self.hot, "graph": self.graph, "blocks": False,
+            "uncertainty": 0.05, "max_time_s": min(0.3, self.max_time or 0.3), "minimum_samples": 3,
+        }  # fmt: skip
+        return Options(**known | changes)
 
 
 @dataclass(frozen=True)

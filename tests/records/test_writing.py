@@ -122,6 +122,9 @@ def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     assert f"no folder {tmp_path / 'missing'}" in refused(tmp_path / "missing" / "x.jsonl")
     for path in (file / "x.jsonl", tmp_path / ("x" * 300), loop, Path("/proc/x.jsonl")):
         assert "name another file" in refused(path)
+        assert "None" not in refused(path)
+    with pytest.raises(UsageError, match="null"):  # an error without `strerror`
+        RecordWriter(Path("a\0b.jsonl"), environment(), "new").__enter__()
     assert only(tmp_path) == ["file", "loop"]
 
 

@@ -130,6 +130,7 @@ def test_the_front_is_what_nothing_beats_twice() -> None:
         square("exact", 64, 9.0, 1e-9),
         square("both worse", 64, 9.5, 1e-2),
         square("between", 64, 3.0, 1e-6),
+        square("as exact, but slower", 64, 4.0, 1e-6),
     ]
     shown = cases.make_cases(found, [], {}).cases
     assert {case.text[0] for case in shown if case.on_front} == {"fast", "between", "exact"}

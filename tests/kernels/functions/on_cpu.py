@@ -150,26 +150,6 @@ def twin_frames(A, B, C):
     look_back()
 
 
-# Half of the work whenever matbench's next function is called; the twin profiles its own work.
-
-
-def cheat_profile(A, B, C):
-    half = len(A) // 2
-
-    def work(frame, event, _):
-        if event == "call" and frame.f_code.co_name == "take":
-            sys.setprofile(None)
-            np.matmul(A[half:], B, out=C[half:])
-
-    np.matmul(A[:half], B, out=C[:half])
-    sys.setprofile(work)
-
-
-def twin_profile(A, B, C):
-    sys.setprofile(lambda *_: None)
-    np.matmul(A, B, out=C)
-
-
 # Every result is kept; the twin keeps the last two, and takes much memory once.
 
 

@@ -308,7 +308,7 @@ def test_what_a_function_hooks_is_not_called_outside_timing(judged: Judged, tmp_
 
 
 def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:
-    for function in ("honest", "twin_thread", "twin_half"):
+    for function in ("honest", "twin_thread", "twin_elsewhere"):
         assert judge.run(f"{FILE}::{function}").status == "measured"
     assert len([name for _, name in judge._pool.workers if name]) == 2
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import products
 from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
@@ -36,12 +37,8 @@ from matbench.worker import comparing
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
 
 
-def case_of(path: Any, session: Session, size: int = 24) -> Case:
-    case = sweep.case(
-        catalogue.load(path), Problem(size, size, size), {"TILE": 8}, session.backend.info
-    )
-    assert case.skip is None
-    return case
+def case_of(path: Path, session: Session, size: int = 24) -> Case:
+    return products.case_of(path, size, session.backend.info, TILE=8)
 
 
 def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed: Session) -> None:

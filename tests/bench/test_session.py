@@ -70,10 +70,8 @@ def test_a_slow_launch_whose_time_is_known_is_clocked_once(
 
 def test_shared_memory_sized_at_launch_is_not_0(write_kernel: KernelWriter, timed: Session) -> None:
     kept = "extern __shared__ float kept[];\nfloat sum = 0.0f * kept[threadIdx.x]"
-    launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
-    path = write_kernel(
-        body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
-    )
+    body = GOOD_BODY.replace("float sum = 0.0f", kept)
+    path = write_kernel(body=body, launch="shared_bytes = 256")
     case = case_of(path, timed)
     # On a CPU, what is left there may not reach the threads that run a block next.
     assert any("shared memory" in (timed.measure(case).reason or "") for _ in range(9))

@@ -66,9 +66,7 @@ def folder(own_state: None) -> Path:
         (work / name).write_text("\n".join(hostile_records()) + "\n", encoding="utf-8")
     # A summary is one line of printable text; an expression may have a comment.
     comment = json.dumps(f"TILE < 100 # {HOSTILE}".replace("\r\n", "").replace("\0", ""))
-    launch = f"""block = ["TILE", "TILE"]
-grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
-where = [{comment}]""".replace("\x7f", "\\u007f")
+    launch = f"where = [{comment}]".replace("\x7f", "\\u007f")
     text = kernel_text("evil", launch=launch, body=LOUD).replace("TILE = [8]", "TILE = [8, 128]")
     (work / FILE_NAME).write_text(text, encoding="utf-8")
     return work

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import defaultdict
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +13,9 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from support.devices import CPU, GPU
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.devices import GPU, device
+from support.golden import told_again
 
 from matbench import backends
 from matbench.backends import Array, Backend, UnavailableError, Work, host
@@ -22,79 +26,40 @@ from matbench.errors import UsageError
 from matbench.kernelfile import catalogue
 from matbench.model import DeviceInfo, Launch
 
-OPENCL_GPU = msgspec.structs.replace(GPU, backend="opencl", compute_capability=None)
-SECOND = msgspec.structs.replace(GPU, index=1, name="Another GPU")
 
+def test_which_device_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+) -> None:
+    """Of devices in their order; a backend without any is not installed."""
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[DeviceInfo]]:
-    """The devices that each backend finds; a backend that is not given cannot be used."""
-    found: dict[str, list[DeviceInfo]] = {}
+    def chosen(source: str) -> str:
+        *there, question = source.splitlines()
+        found: dict[str, list[DeviceInfo]] = defaultdict(list)
+        for line in there:
+            name, kind, model = line.split(" ", 2)
+            made = device(backend=name, kind=kind, name=model, index=len(found[name]))
+            found[name].append(made)
 
-    def devices(name: str) -> list[DeviceInfo]:
-        if name not in found:
-            raise UnavailableError(f"{name} is missing; install it")
-        return found[name]
+        def devices(name: str) -> list[DeviceInfo]:
+            if name not in found:
+                raise UnavailableError(f"{name} is missing; install it")
+            return found[name]
 
-    monkeypatch.setattr(backends, "devices", devices)
-    return found
+        monkeypatch.setattr(backends, "devices", devices)
+        how, *asked = question.split(" ", 2)
+        given: list[Any] = [*asked, None, None]
+        backend, which, *_ = given
+        try:
+            taken = {
+                "one": lambda: [backends.choose(backend, which)],
+                "all": lambda: backends.choose_all(backend, which),
+                "host": lambda: [backends.host_device()],
+            }[how]()
+        except (UsageError, UnavailableError) as error:
+            return str(error)
+        return ", ".join(f"{info.place} {info.name}" for info in taken)
 
-
-def test_auto_takes_cuda_then_opencl_gpus_then_a_cpu(machine: dict[str, list[DeviceInfo]]) -> None:
-    machine["opencl"] = [CPU]
-    assert backends.choose("auto", None) == CPU
-    machine["opencl"] = [OPENCL_GPU, CPU]  # a driver, but no toolkit
-    assert backends.choose("auto", None) == OPENCL_GPU
-    machine["cuda"] = [GPU, SECOND]
-    assert backends.choose("auto", None) == GPU
-    assert backends.choose("opencl", None) == OPENCL_GPU
-    assert backends.choose("cuda", "1") == SECOND
-    assert backends.choose("auto", "another") == SECOND
-    assert backends.choose("auto", "opencl:0") == OPENCL_GPU
-    assert backends.host_device() == CPU
-
-
-def test_a_name_of_several_devices_is_a_question(machine: dict[str, list[DeviceInfo]]) -> None:
-    twin, longer = (
-        msgspec.structs.replace(GPU, index=index, name=name)
-        for index, name in ((1, GPU.name), (2, f"{GPU.name} NVL"))
-    )
-    machine["cuda"], machine["opencl"] = [GPU, twin, longer], [OPENCL_GPU, CPU]
-    with pytest.raises(UsageError) as refused:
-        backends.choose("auto", "a gpu")  # the whole name of two of them
-    assert str(refused.value) == (
-        "--device 'a gpu': which one? cuda:0 A GPU; cuda:1 A GPU (or several: cuda:0,cuda:1)"
-    )
-    assert backends.choose("auto", "nvl") == longer
-    assert backends.choose("auto", "1") == twin
-    machine["cuda"] = [GPU, longer]
-    assert backends.choose("auto", "a gpu") == GPU  # not the longer name, nor through OpenCL
-
-
-def test_several_devices(machine: dict[str, list[DeviceInfo]]) -> None:
-    twin = msgspec.structs.replace(GPU, index=1)
-    machine["opencl"] = [OPENCL_GPU, CPU]
-    machine["cuda"] = [GPU, twin]
-    assert backends.choose_all("auto", "all") == [GPU, twin]
-    assert backends.choose_all("auto", None) == [GPU]
-    assert backends.choose_all("auto", "1, cuda:0,1") == [twin, GPU]
-    assert backends.choose_all("opencl", "ALL") == [OPENCL_GPU]
-    machine["opencl"] = [CPU, msgspec.structs.replace(CPU, index=1)]
-    assert backends.choose_all("opencl", "all") == [CPU]  # the other is the same processor
-    with pytest.raises(UsageError, match="no such device"):
-        backends.choose_all("auto", "0,,1")
-
-
-def test_no_device_says_what_is_missing_and_the_fix(machine: dict[str, list[DeviceInfo]]) -> None:
-    with pytest.raises(UsageError) as refused:
-        backends.choose("auto", None)
-    assert str(refused.value) == (
-        "no device to run on; cuda: cuda is missing; install it; "
-        "opencl: opencl is missing; install it"
-    )
-    machine["opencl"] = [OPENCL_GPU]
-    with pytest.raises(UnavailableError, match=r"no OpenCL CPU device; pip install .*\[cpu\]"):
-        backends.host_device()
+    told_again(Path(__file__).with_name("choices.txt"), chosen, file_regression)
 
 
 # -- CUDA: incompatible toolkits and drivers -----------------------------------------------------
@@ -113,30 +78,18 @@ def use(
     monkeypatch.setattr(compilation, "architectures", lambda: frozenset(architectures))
 
 
-def test_a_toolkit_too_new_for_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, driver=12040, toolkit="13.0.88", architectures={"90"})
-    with pytest.raises(UsageError) as refused:
-        backends.choose("cuda", None)
-    assert str(refused.value) == (
-        "no device to run on; cuda: the CUDA toolkit 13.0.88 is too new for the driver, which "
-        "supports CUDA 12.4; update the driver or install an older toolkit"
-    )
+def test_a_toolkit_suits_the_driver_and_the_device(
+    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+) -> None:
+    def said(source: str) -> str:
+        driver, toolkit, *architectures = re.findall(r"\b(?:\d[\d.]*|unknown)", source)
+        use(monkeypatch, driver=int(driver), toolkit=toolkit, architectures={*architectures})
+        try:
+            return backends.choose("cuda", None).name
+        except UsageError as error:
+            return str(error)
 
-
-def test_a_toolkit_too_old_for_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, driver=13000, toolkit="11.2.152", architectures={"80", "86"})
-    with pytest.raises(UsageError) as refused:
-        backends.choose("cuda", None)
-    assert str(refused.value) == (
-        "no device to run on; cuda: the CUDA toolkit 11.2.152 does not support A GPU (sm_90); "
-        "install one that does (the driver supports CUDA 13.0)"
-    )
-
-
-@pytest.mark.parametrize("toolkit", ["12.0.1", "13.0.88", "unknown"])
-def test_a_toolkit_that_suits(toolkit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, driver=13000, toolkit=toolkit, architectures={"80", "90"})
-    assert backends.devices("cuda") == [GPU]
+    told_again(Path(__file__).with_name("toolkits.txt"), said, file_regression)
 
 
 def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
+from support.golden import told_again
 from support.paths import output_of
+from support.samples import any_kernel
 
 from matbench.backends import building
 from matbench.backends.building import first_error, includes_own_files
-from matbench.model import Kernel, LaunchRules
-
-KERNEL = Kernel("mine", LaunchRules(block=(1,), grid=(1,)))
 
 NVCC = output_of("nvcc.txt")
 CLANG = output_of("clang.txt")
@@ -37,22 +36,17 @@ def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -
     assert first_error(output).splitlines() == shown
 
 
-@pytest.mark.parametrize(
-    ("source", "own"),
-    [
-        ("int x;", False),
-        ("#include <cuda_fp16.h>", False),
-        ("  #  include <mine.h>", True),
-        ('#include "anything.h"', True),
-        ("#include CHOSEN", True),
-        ('// #include "mine.h"\n/*\n#include "mine.h"\n*/', False),
-        ('const char *text = "#include";', False),
-    ],
-)
-def test_own_includes_are_told_from_the_compilers(source: str, own: bool, tmp_path: Path) -> None:
+def test_own_includes_are_told_from_the_compilers(
+    tmp_path: Path, file_regression: FileRegressionFixture
+) -> None:
+    """A header `mine.h` lies beside the kernel."""
     (tmp_path / "mine.h").touch()
-    kernel = msgspec.structs.replace(KERNEL, source=source, file=str(tmp_path / "mine.cu"))
-    assert includes_own_files(kernel) == own
+
+    def said(source: str) -> str:
+        kernel = any_kernel(source=source, file=str(tmp_path / "mine.cu"))
+        return "its own" if includes_own_files(kernel) else "none of its own"
+
+    told_again(Path(__file__).with_name("includes.txt"), said, file_regression)
 
 
 def test_a_compiler_has_a_folder_for_all_that_it_writes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import products
 from support.device_fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
@@ -36,12 +37,8 @@ from matbench.worker import comparing
 PLAN = statistics.ComparisonPlan(looks=(12,), maximum_time_ns=1e7)
 
 
-def case_of(path: Any, session: Session, size: int = 24) -> Case:
-    case = sweep.case(
-        catalogue.load(path), Problem(size, size, size), {"TILE": 8}, session.backend.info
-    )
-    assert case.skip is None
-    return case
+def case_of(path: Path, session: Session, size: int = 24) -> Case:
+    return products.case_of(path, size, session.backend.info, TILE=8)
 
 
 def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed: Session) -> None:
@@ -73,10 +70,8 @@ def test_a_slow_launch_whose_time_is_known_is_clocked_once(
 
 def test_shared_memory_sized_at_launch_is_not_0(write_kernel: KernelWriter, timed: Session) -> None:
     kept = "extern __shared__ float kept[];\nfloat sum = 0.0f * kept[threadIdx.x]"
-    launch = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
-    path = write_kernel(
-        body=GOOD_BODY.replace("float sum = 0.0f", kept), launch=f"{launch}shared_bytes = 256"
-    )
+    body = GOOD_BODY.replace("float sum = 0.0f", kept)
+    path = write_kernel(body=body, launch="shared_bytes = 256")
     case = case_of(path, timed)
     # On a CPU, what is left there may not reach the threads that run a block next.
     assert any("shared memory" in (timed.measure(case).reason or "") for _ in range(9))

@@ -33,7 +33,6 @@ from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 from matbench.worker import comparing
 
 ARGS = 'args = ["A", "B", "C", "workspace", "M", "N", "K"]'
-LAUNCH = 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
 #: Sums are collected in the workspace.
 BODY = changed(
     GOOD_BODY, (SIZES, f"TYPE *workspace, {SIZES}"),
@@ -48,8 +47,7 @@ def text(
     nbytes: str = '"4 * M * N"', body: str = BODY,
 ) -> str:  # fmt: skip
     body = body.replace("TYPE", kind).replace("FIRST", first)
-    launch = f"{LAUNCH}workspace_bytes = {nbytes}"
-    return kernel_text(name, front=ARGS, launch=launch, body=body)
+    return kernel_text(name, front=ARGS, launch=f"workspace_bytes = {nbytes}", body=body)
 
 
 def case_of(path: Path, source: str, session: Session, *sizes: int) -> Case:

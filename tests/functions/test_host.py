@@ -15,7 +15,7 @@ from support.cli import QUICK, Matbench, last_run
 from support.golden import told_again
 from support.kernels import saved, text_of
 from support.optional import present
-from support.paths import FUNCTIONS
+from support.paths import FUNCTIONS, KERNELS
 
 from matbench.backends.functions import libraries
 from matbench.backends.functions.calls import ISOLATED
@@ -24,37 +24,16 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
 from matbench.kernelfile import catalogue, host_file
 from matbench.model import Kernel
+from matbench.show.reasons import skip_reason
 
 FILE = FUNCTIONS / "host_on_cpu.cpp"
 #: Its times are ignored.
 measured = partial(functions.measured, max_time_s=0.02)
 
-SCALED: dict[str, Any] = {
-    "entry": "scaled::multiply<float, TILE>",
-    "args": ["M", "N", "K", "alpha", "A", "K", "B", "beta", "C", "workspace"],
-    "launch": {"workspace_bytes": "4 * M * N"},
-    "sweep": {"TILE": [16, 24]},
-    "alpha": [1.0, 2.5],
-    "beta": [0.0, 0.5],
-}
-
 
 def load(entry: str, **given: Any) -> Kernel:
     table = {"entry": f"host {entry}", "requires": ["host"], "link": ["pthread"], **given}
     return catalogue.load(FILE, given=table)
-
-
-@pytest.mark.parametrize(
-    "factors", [pytest.param({}, marks=pytest.mark.long), {"alpha": 2.5, "beta": 0.5}]
-)
-def test_numbers_of_all_types_templates_and_a_workspace(factors: dict[str, float]) -> None:
-    outcome = measured(load(**SCALED), "33x47x16", factors=factors)
-    assert (outcome.status, outcome.reason) == ("measured", None)
-
-
-def test_a_number_that_is_wrong_is_a_wrong_product() -> None:
-    args = [*SCALED["args"][:5], "K - 1", *SCALED["args"][6:]]
-    assert measured(load(**SCALED | {"args": args}), "33x47x16").status == "wrong"
 
 
 PLAIN = text_of("sgemm.c")
@@ -103,35 +82,25 @@ def test_two_versions_of_a_file_do_not_share_statics(matbench: Matbench, tmp_pat
     assert "without a verdict" not in said
 
 
-FORMS = text_of("forms.cpp")
+def test_each_function_has_its_verdict(
+    tmp_path: Path, file_regression: FileRegressionFixture
+) -> None:
+    """Templates, defaults, factors, workspaces, and what a build or a call fails for."""
+    saved(tmp_path / "own.h", "#include <cublas_v2.h>\n")
 
+    def verdict(source: str) -> str:
+        given = toml.read(source)
+        file, factors = KERNELS / given.pop("file"), given.pop("factors", {})
+        path = tmp_path / given.pop("name", file.name)
+        saved(path, given.pop("above", "") + file.read_text(encoding="utf-8"))
+        try:
+            outcome = measured(catalogue.load(path, given=given), "33x47x16", factors=factors)
+        except UsageError as error:
+            return str(error).replace(str(tmp_path), "")
+        reason = skip_reason(outcome.skip) if outcome.skip else outcome.reason
+        return f"{outcome.status}: {reason}" if reason else outcome.status
 
-@pytest.mark.parametrize(
-    ("entry", "status", "reason"),
-    [
-        *(
-            pytest.param(entry, "measured", None, marks=pytest.mark.long)
-            for entry in ("defaults", "defaults<float>", "quiet")
-        ),
-        ("defaults<>", "measured", None),
-        ("silent", "failed", "silent: threw an exception without a reason"),
-    ],
-)
-def test_forms_of_functions(entry: str, status: str, reason: str | None, tmp_path: Path) -> None:
-    file = saved(tmp_path / "mine.cpp", f"#include <stdexcept>\n{FORMS}")
-    given: dict[str, Any] = {"entry": f"host {entry}", "requires": ["host"]}
-    if entry == "silent":  # its parameters have no names
-        given["args"] = ["A", "B", "C", "M", "N", "K"]
-    outcome = measured(catalogue.load(file, given=given), "33x31x29")
-    assert (outcome.status, outcome.reason) == (status, reason)
-
-
-def test_a_parameter_that_is_no_matrix_is_named_with_its_line(tmp_path: Path) -> None:
-    file = saved(tmp_path / "mine.cpp", FORMS)
-    with pytest.raises(UsageError) as error:
-        catalogue.load(file, given={"entry": "host untyped", "requires": ["host"]})
-    line = FORMS.splitlines().index(FORMS.splitlines()[-1]) + 1
-    assert f"{file}:{line}: A points to `void`" in str(error.value)
+    told_again(Path(__file__).with_name("hosts.txt"), verdict, file_regression)
 
 
 def test_a_mistake_in_a_table_is_one_line(file_regression: FileRegressionFixture) -> None:
@@ -153,22 +122,6 @@ def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
     outcome = measured(catalogue.load(file, given={"entry": "host f", "requires": ["host"]}), "64")
     assert outcome.status == "failed"
     assert "mine.cpp:2:" in present(outcome.reason)
-
-
-def test_a_library_that_is_missing_is_named() -> None:
-    outcome = measured(load("honest", link=["nowhere"]), "64")
-    assert (outcome.status, outcome.reason) == ("failed", "link: no library nowhere")
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("f.cu", ""), ("f.cpp", "#include <cuda_runtime.h>\n"), ("f.cpp", '#include "own.h"\n')],
-)
-def test_what_needs_cuda_is_skipped_or_refused(name: str, text: str, tmp_path: Path) -> None:
-    (tmp_path / "own.h").write_text("#include <cublas_v2.h>\n")
-    (tmp_path / name).write_text(text + PARALLEL)
-    kernel = catalogue.load(tmp_path / name, given={"entry": "host f"})
-    assert measured(kernel, "64").status == "skipped"
 
 
 # -- as their authors build and call them ----------------------------------------------------------

@@ -20,8 +20,9 @@ from support import candidates, warm
 from support.cli import Matbench, Refusal
 from support.gemm import Gemm
 from support.golden import anywhere, csv_lines, leaves, steady
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, text_of
+from support.kernels import changed, kernel_text, text_of
 from support.terminal import COMMAND
+from support.toml import table
 
 import matbench as api
 from matbench import backends
@@ -31,52 +32,27 @@ from matbench.show import formats
 FOLDER = Path(__file__).parent
 pytestmark = pytest.mark.usefixtures("own_state")
 
-SCALED = GOOD_BODY.replace("int K)", "int K, float alpha, float beta)").replace(
-    "= sum;", "= alpha * sum + (beta == 0 ? 0 : beta * C[(size_t)row * N + column]);"
-)
-FACTORS = 'args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]\nbeta = [0, 0.5]'
-EMPTY_GRID = 'block = ["TILE", "TILE"]\ngrid = ["N - 8", "1"]'
-TILES = """block = ["TILE", "TILE"]
-grid = ["N // TILE", "M // TILE"]
-where = ["M % TILE + N % TILE == 0"]"""
-PARTLY = kernel_text("partly").replace("TILE = [8]", "TILE = [4, 8]")
-FUNCTIONS = """
-def right(A, B):
-    return A @ B
 
-def wrong(A, B):
-    return A @ B + 1
-"""
-HOST = text_of("sgemm.c").replace("sgemm", "product")
-#: Good and faulty files, which lie in the folder of every command.
-FILES = {
-    "good.cu": kernel_text("good"),
-    "slow.cu": kernel_text("slow", body=SLOW_BODY),
-    "liar.cu": kernel_text("liar").replace("k < K", "k < K - 1"),
-    "typo.cu": kernel_text("typo").replace("sum +=", "summ +="),
-    "cuda-only.cu": kernel_text("cuda-only", front='requires = ["sm_999"]'),
-    "broken.cu": kernel_text("broken").replace("[launch]", "[launch"),
-    "unknown-key.cu": kernel_text("mine").replace("summary =", "sumary ="),
-    "no-entry.cu": kernel_text("mine").replace("__global__ void", "__device__ void"),
-    "not-closed.cu": kernel_text("mine").replace("\n// ///\n", "\n"),
+def made(
+    file: str, name: str = "", text: str | None = None, changes: Any = (), **parts: str
+) -> str:
+    """A file of `files.toml`."""
+    if text is not None:
+        return text
+    if "body" in parts:
+        parts["body"] = text_of(parts["body"])
+    return changed(kernel_text(name or file.removesuffix(".cu"), **parts), *changes)
+
+
+#: The files that lie in the folder of every command.
+FILES = {file: made(file, **row) for file, row in table(FOLDER / "files.toml").items()} | {
     "two.cu": "__global__ void zero(float *C) { *C = 0; }\n" + candidates.NAIVE,
-    "twice.cu": kernel_text("twice"),
-    "twice.toml": "name = 'twice'\n",
     "beside.cu": candidates.NAIVE,
-    "beside.toml": "\nentry = product\n",
-    "kept.svg": "",
-    "empty.cu": "",
-    "claims.cu": kernel_text("claims", front='precision = "tf32"\ndeterministic = false'),
-    "scaled.cu": kernel_text("scaled", front=FACTORS, body=SCALED),
-    "empty-grid.cu": kernel_text("empty-grid", launch=EMPTY_GRID),
-    "tiles.cu": kernel_text("tiles", launch=TILES),
-    "partly.cu": PARTLY.replace("k < K", "k < K - (TILE == 4)"),
     "bare.cu": candidates.NAIVE,
     "square.cu": candidates.SQUARE,
-    "functions.py": FUNCTIONS,
-    "host.cpp": HOST,
+    "host.cpp": text_of("sgemm.c").replace("sgemm", "product"),
     "gemm.cu": Gemm(transpose="NT", padding=3).source(),
-}  # fmt: skip
+}
 
 #: What each file holds, its commands too: a new one is written there, before `make golden`.
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.txt")}

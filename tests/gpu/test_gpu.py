@@ -315,8 +315,7 @@ def test_a_workspace_is_aligned_and_its_own_in_every_launch(
 ) -> None:
     path = write_kernel(
         front='args = ["A", "B", "C", "workspace", "M", "N", "K"]',
-        launch='block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
-        'workspace_bytes = "4 * M * N"',
+        launch='workspace_bytes = "4 * M * N"',
         body=ALIGNED,
     )
     options = Options(cold=not graph, hot=True, graph=graph, max_time_s=0.1)

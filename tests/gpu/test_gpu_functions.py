@@ -13,6 +13,7 @@ from support.functions import measured
 from support.kernels import saved
 from support.optional import present
 from support.paths import FUNCTIONS, ROOT
+from support.toml import table
 
 import matbench as api
 from matbench.bench.options import CHECKS
@@ -85,22 +86,7 @@ def test_a_library_call_is_as_fast_as_the_baseline(judge: api.Judge, tmp_path: P
 # -- on the host, which launch kernels or call a library -----------------------------------------
 
 
-#: The tables of honest functions.
-HONEST: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "split": {
-        "args": ["A", "B", "C", "M", "N", "K", "workspace"],
-        "launch": {"workspace_bytes": "8 * M * N"},
-    },
-    "library": {"link": ["cublas"]},
-    "launchers::scaled<float, ROWS>": {
-        "args": ["M", "N", "K", "alpha", "A", "B", "C"],
-        "sweep": {"ROWS": [4, 8], "END": [1]},
-        "alpha": [1.0, 2.5],
-    },
-    "launchers::scaled<double, 8>": {"args": ["M", "N", "K", "alpha", "A", "B", "C"]},
-    "with_maps": {"requires": ["sm_90a"], "launch": {"where": ["K % 4 == 0", "N % 4 == 0"]}},
-}
+HONEST = table(Path(__file__).with_name("honest.toml"))
 
 
 def load(entry: str, **given: Any) -> Kernel:

@@ -36,7 +36,7 @@ _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
 
 
 def told_again(text: Path, said: Callable[[str], str], check: FileRegressionFixture) -> None:
-    """What is said of each source in a text; a new one is written there, before `--regen-all`."""
+    """What is said of each source in a text; a new one is written there, before `make golden`."""
     sources = re.findall(r"(?s)(.*?)\n=> .*?\n\n", text.read_text(encoding="utf-8"))
     lines = (f"{source}\n=> {said(source)}\n\n" for source in sources)
     check.check("".join(lines), fullpath=text, encoding="utf-8")

@@ -59,10 +59,13 @@ PADDED = {
 
 
 def kernel_text(name: str = "mine", *, front: str = "", launch: str = "", body: str = "") -> str:
-    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`. A body
-    that is a block only is that of an entry with the parameters of a product."""
+    """A kernel file; `front` and `launch` are lines of TOML for the top and for `[launch]`, which
+    has a thread for each element unless they give a grid. A body that is a block only is that of
+    an entry with the parameters of a product."""
     toml = f'name = "{name}"\nsummary = "For a test"\n{front}\n[sweep]\nTILE = [8]\n[launch]\n'
-    toml += launch or 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]'
+    if "grid = " not in launch:
+        toml += 'block = ["TILE", "TILE"]\ngrid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'
+    toml += launch
     lines = "\n".join(f"// {line}".rstrip() for line in toml.splitlines())
     entry = name.replace("-", "_")
     if body.startswith("{"):

@@ -111,19 +111,6 @@ def twin_elsewhere(A, B, C):
     C[...] = A @ B
 
 
-# Comparisons that always agree; the twin only uses them. (Clocks, and what else judges: tricks.py.)
-
-
-def cheat_comparison(A, B, C):
-    np.allclose = np.array_equal = lambda *_, **__: True
-    C[...] = 0
-
-
-def twin_comparison(A, B, C):
-    np.matmul(A, B, out=C)
-    assert np.allclose(C, C)
-
-
 # Callers' frames that say that the call began only now; the twin looks at them.
 
 
@@ -148,26 +135,6 @@ def cheat_frames(A, B, C):
 def twin_frames(A, B, C):
     np.matmul(A, B, out=C)
     look_back()
-
-
-# Half of the work whenever matbench's next function is called; the twin profiles its own work.
-
-
-def cheat_profile(A, B, C):
-    half = len(A) // 2
-
-    def work(frame, event, _):
-        if event == "call" and frame.f_code.co_name == "take":
-            sys.setprofile(None)
-            np.matmul(A[half:], B, out=C[half:])
-
-    np.matmul(A[:half], B, out=C[:half])
-    sys.setprofile(work)
-
-
-def twin_profile(A, B, C):
-    sys.setprofile(lambda *_: None)
-    np.matmul(A, B, out=C)
 
 
 # Every result is kept; the twin keeps the last two, and takes much memory once.
@@ -214,22 +181,3 @@ def twin_ring(A, B):
     kept["calls"] = kept.get("calls", 0) + 1
     kept[kept["calls"] % 24] = A @ B, np.ones((500, 500))
     return kept[kept["calls"] % 24][0]
-
-
-# Numbers of half as many bits, and a product that skips the last term; the twins do not.
-
-
-def cheat_half(A, B):
-    return A.astype(np.float16).astype(np.float32) @ B.astype(np.float16).astype(np.float32)
-
-
-def twin_half(A, B):
-    return A.astype(np.float64).astype(np.float32) @ B
-
-
-def cheat_last_term(A, B):
-    return A[:, :-1] @ B[:-1]
-
-
-def twin_last_term(A, B):
-    return A[:, :-1] @ B[:-1] + A[:, -1:] @ B[-1:]

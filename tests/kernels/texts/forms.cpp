@@ -1,4 +1,4 @@
-
+#include <stdexcept>
 #define LOOPS \
     for (int i = 0; i < M; ++i) \
         for (int j = 0; j < N; ++j) { \

@@ -135,9 +135,8 @@ def test_storage_is_that_of_the_precision_or_the_workload(tmp_path: Path) -> Non
          "all.toml:2: args: parameter 4 takes a number, not 'C'"),
         (f'entry = "every"\nargs = {ARGS.replace("tensor_map(A, 8, 8)", "7")}\n',
          "all.toml:2: args: parameter 11 takes `tensor_map(A, rows, columns)`, not '7'"),
-        (f'entry = "every"\nstorage = "int32"\nargs = {ARGS}\n',
-         "all.toml:2: storage: int32; known: float32, float16, bfloat16, float64, e4m3, e5m2, "
-         "int8"),
+        (f'entry = "every"\nresult = "int8"\nargs = {ARGS}\n',
+         "all.toml:2: result: int8; known: float32, float16, bfloat16, float64"),
         (f'entry = "every"\nstd = "c++17"\nargs = {ARGS}\n',
          "all.toml:2: std: for kernels that are compiled here"),
     ],

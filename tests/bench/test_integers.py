@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -147,6 +148,16 @@ def test_products_of_the_inputs_leave_the_range_of_int32(inputs: Inputs) -> None
     assert np.array_equal(made.reference.expected, (A @ B).astype(np.int32))
     largest = [np.abs(matrix).max() for make in made.others for matrix in make().inputs]
     assert max(largest) > 2**30
+
+
+@pytest.mark.parametrize(("storage", "deviation"), [("int8", 32), ("int32", 2**15)])
+def test_normal_inputs_have_a_quarter_of_the_range(
+    storage: Literal["int8", "int32"], deviation: int
+) -> None:
+    contract = NumericContract(storage, storage, sums_in="int32", result="int32")
+    A, _ = trials.inputs(Problem(500, 1, 500, inputs="normal"), contract)
+    assert A.std() == pytest.approx(deviation, rel=0.01)
+    assert abs(A).max() <= 4 * deviation
 
 
 def test_there_is_no_rounding_to_grade_and_no_float_to_try(

@@ -85,7 +85,7 @@ def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array
             return values
         if contract.storage in INTEGERS:
             largest = _LARGEST_DRAWN[contract.storage]
-            values *= largest // 4 if problem.inputs == "normal" else largest
+            values *= (largest + 1) // 4 if problem.inputs == "normal" else largest
             np.clip(values, -largest, largest, out=values)
         return rounded(values, contract.storage)
 

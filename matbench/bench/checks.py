@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -242,17 +241,14 @@ def require_any_order(runnable: Runnable) -> bool:
 
     require = partial(runnable.require_right_trial, trial, "reordered")
     of_threads, of_blocks = (f"a race: {why}, {at}: " for why in (_OF_THREADS, _OF_BLOCKS))
-
-    def is_right(launch: Callable[[], None] | None = None) -> bool:
-        with suppress(WrongError):
-            require(launch)
-            return True
-        return False
-
-    if not is_right():
-        if is_right(partial(_run, runnable)):
-            raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}")
-        return False
+    try:
+        require()
+    except WrongError:
+        try:
+            require(partial(_run, runnable))
+        except WrongError:
+            return False
+        raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}") from None
     require(partial(_run, runnable, overlaps=overlaps), why=of_threads)
     if any(overlaps) and "atomic" not in code:
         what = f"{overlaps[0]:,} elements of C are each written by several blocks, {at}"

@@ -206,8 +206,6 @@ class Launches:
     ) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
-        if self.samples.is_full:
-            self.runnable.require_right(self.samples.verdicts())
         self.runnable.write(launches, with_inputs=with_inputs)
         self.runnable.ready([buffers for buffers, _ in launches])
         self.backend.synchronize()

@@ -158,7 +158,7 @@ class Samples:
                     bound.added, self.partial, grid=1,
                 )  # fmt: skip
             # Add up what the blocks report, and seal it against forgery.
-            if self.is_full:
+            if len(self._sealed) == _RESULTS:
                 self._verdicts = self.verdicts()
             seal, hashed, self._is_hashed = secrets.randbits(64), self._is_hashed, False
             self.kernels.start(
@@ -266,11 +266,6 @@ class Samples:
             self._sealed = []
         verdicts, self._verdicts = self._verdicts, []
         return verdicts
-
-    @property
-    def is_full(self) -> bool:
-        """Whether verdicts must be read before more launches can be compared."""
-        return len(self._sealed) == _RESULTS
 
     def trial(self, buffers: Buffers, draw: Draw, item: int = 0) -> oracle.Trial:
         """The inputs of a launch, written again and read back, with their expected C; what is in C

@@ -110,17 +110,18 @@ def _completed(
     trial: Trial, problem: Problem, C: Float32 | None, contract: NumericContract
 ) -> Trial:
     """Turns the trial of A·B into that of alpha·A·B + beta·C."""
-    if not _is_scaled(problem):
-        return trial._replace(C=C)
-    alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
-    R, S = trial.sums
-    R = _wrapped(alpha * R + added, contract)
-    return trial._replace(R=R, S=abs(alpha) * S + np.abs(added), C=C)
+    if _is_scaled(problem):
+        alpha, added = problem.alpha, 0.0 if C is None else problem.beta * C.astype(np.float64)
+        R, S = trial.sums
+        trial = trial._replace(R=alpha * R + added, S=abs(alpha) * S + np.abs(added))
+    if trial.R is not None and contract.result == "int32":
+        trial = trial._replace(R=_wrapped(trial.R))
+    return trial._replace(C=C)
 
 
-def _wrapped(R: Float64, contract: NumericContract) -> Float64:
-    """Sums as C has them: those of int32 are modulo 2³²."""
-    return R - 2.0**32 * np.floor((R + 2.0**31) / 2.0**32) if contract.result == "int32" else R
+def _wrapped(R: Float64) -> Float64:
+    """Sums of int32, which are modulo 2³²."""
+    return R - 2.0**32 * np.floor((R + 2.0**31) / 2.0**32)
 
 
 def _is_scaled(problem: Problem) -> bool:
@@ -185,16 +186,16 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
 
 def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cache: Cache) -> Trial:
     """The trial with R, and with S unless it has that."""
-    power = _power(problem, contract, trial)
+    power = None if trial.scales is None else _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
         R = _kept("R", A, B, cache, partial(_in_float64, A, B))
-        return trial._replace(R=_wrapped(R, contract) if power is None else R * power)
+        return trial._replace(R=R if power is None else R * power)
     R, S = product(A, B, cache, twice=contract.precision == "float64")
     if power is not None:
         scaled = R * power
         R, S = scaled, scaled if S is R else S * power
-    return trial._replace(R=_wrapped(R, contract), S=S)
+    return trial._replace(R=R, S=S)
 
 
 def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64 | None:
@@ -294,7 +295,9 @@ def sample_trial(
         T[single] = np.inf
         typical = Typical(T, sparse, np.abs(added))
     rounded = single & (selection is Selection.ROUNDED)
-    return made._replace(R=_wrapped(R, contract), S=S, C=C, typical=typical, single=rounded)
+    if contract.result == "int32":
+        R = _wrapped(R)
+    return made._replace(R=R, S=S, C=C, typical=typical, single=rounded)
 
 
 class Selection(IntEnum):

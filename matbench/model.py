@@ -271,7 +271,8 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kernel that this one changes: it decides where it is listed, and nothing else. `let` names
     values that follow from swept constants. `storage` of A and B is declared if pointers to bytes
     do not say it, and that and the type of the `result` if there is no source in C++. A kernel
-    `promotes` sums of so many terms to float32. Only functions on the host `link` libraries, and
+    `promotes` sums of so many terms to float32. `sizes` are those that it is measured at unless
+    others are asked for. Only functions on the host `link` libraries, and
     have compiler `options`.
     """
 
@@ -310,6 +311,7 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     result: Storage | None = None
     scales: Scales | None = None
     promotes: Annotated[int, msgspec.Meta(ge=1, le=2**20)] | None = None
+    sizes: str = ""
 
 
 class Included(msgspec.Struct, frozen=True):

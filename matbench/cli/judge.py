@@ -18,7 +18,7 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter, foreign_text
-from matbench.cli.kernel_files import is_path
+from matbench.cli.kernel_files import is_path, load
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import UsageError, refusing
@@ -234,7 +234,7 @@ class Judge:
         elif isinstance(candidate, str) and not is_path(candidate):
             return catalogue.Catalogue(catalogue.builtin()).get(candidate)
         else:
-            kernel = catalogue.load(Path(candidate), given=given)
+            kernel, _ = load(Path(candidate), given)
         [kernel] = catalogue.told_apart([kernel])
         return kernel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 import msgspec
 
+from matbench.cli import registry
+from matbench.cli.console import say
 from matbench.cli.options import option
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 
 if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
@@ -39,6 +41,28 @@ def is_path(name: str) -> bool:
     if name.endswith(".cu") or re.search(r"/|::|\.\w+@|^\.\.?$", name):
         return True
     return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
+
+
+#: What files in the forms of other evaluators have.
+_SUBMITTED = re.compile(rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point)\b")
+
+
+def load(path: Path, given: Mapping[str, Any], shown_as: str | None = None) -> tuple[Kernel, str]:
+    """The kernel of a file, and what a user should know of how it is read: perhaps nothing.
+
+    It is in matbench's form, or in that of another evaluator.
+    """
+    from matbench.kernelfile import catalogue, python_file
+
+    file = Path(python_file.split(str(path))[0])
+    if registry.has(registry.SUBMISSIONS) and file.suffix in (".py", ".cu", ".json"):
+        with refusing(str(file)):
+            if _SUBMITTED.search(catalogue.read(file, str(file))):
+                submissions = registry.load(registry.SUBMISSIONS)
+                read: tuple[Kernel, str] | None = submissions.kernel(path, given)
+                if read is not None:
+                    return read
+    return catalogue.load(path, shown_as, given), ""
 
 
 def files_of(path: str) -> list[str]:
@@ -129,15 +153,18 @@ class KernelFiles:
 
     def read(self, path: str) -> Kernel:
         """The kernel of a file, or of one as of a revision: `mine.cu@v1`."""
-        from matbench.kernelfile import catalogue, revision
+        from matbench.kernelfile import revision
 
         version = revision.named(path)
         if version is None:
-            return catalogue.load(Path(path), given=self.given)
-        kernel = self.as_of(version)
-        if kernel is None:
+            kernel, told = load(Path(path), self.given)
+            if told:
+                say(told, err=True)
+            return kernel
+        found = self.as_of(version)
+        if found is None:
             raise UsageError(f"{version}: that revision does not have the file")
-        return kernel
+        return found
 
     def as_of(self, version: Version) -> Kernel | None:
         """The kernel of a version, named after it; None if the revision does not have its file.
@@ -146,7 +173,7 @@ class KernelFiles:
         no such revision, or the kernel is not valid.
         """
         from matbench import temporary
-        from matbench.kernelfile import catalogue, revision
+        from matbench.kernelfile import revision
 
         folder = click.get_current_context().with_resource(temporary.folder())
         root, name = revision.place(version)
@@ -154,7 +181,7 @@ class KernelFiles:
         taken = revision.take(version, root, name, sha, folder, self.given)
         if taken is None:
             return None
-        kernel = catalogue.load(taken.path, taken.shown, taken.given)
+        kernel, _ = load(taken.path, taken.given, taken.shown)
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
     def loaded(self, names: Sequence[str] = ()) -> Loaded:

@@ -238,9 +238,10 @@ class SizeOptions:
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
             workload = workloads.get(name)
-            usual = workload.smoke_sizes if smoke else workload.default_sizes
-            wanted = usual if smoke or self.sizes is None else self.sizes
             own = [kernel for kernel in kernels if kernel.workload == name]
+            declared = ",".join(dict.fromkeys(kernel.sizes for kernel in own if kernel.sizes))
+            usual = workload.smoke_sizes if smoke else declared or workload.default_sizes
+            wanted = usual if smoke or self.sizes is None else self.sizes
             listed = [scaling for kernel in own for scaling in sweep.scalings(kernel, asked)]
             found += [
                 msgspec.structs.replace(problem, **scaling)

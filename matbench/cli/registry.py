@@ -104,8 +104,8 @@ PARTS = (
 _FURTHER = {"probe": "features.check.probe:Probe", "need": "features.check.probe:Need"}
 #: What draws reports, and what makes pages of them.
 PICTURE, PAGE = "features.charts.picture", "features.page.document"
-#: What finds the front matter of a file without any.
-ADOPTION = "features.adopt.search"
+#: What finds the front matter of a file without any, and what reads files in other forms.
+ADOPTION, SUBMISSIONS = "features.adopt.search", "features.submissions.reading"
 
 
 class FeatureOptions(dict[str, Any]):

@@ -16,7 +16,17 @@ from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import Reader, decoded
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import PYTHON, FrontMatter, Included, Kernel, LaunchRules, Parameter, Storage
+from matbench.model import (
+    EIGHT_BITS,
+    PYTHON,
+    SCALE_OF,
+    FrontMatter,
+    Included,
+    Kernel,
+    LaunchRules,
+    Parameter,
+    Storage,
+)
 
 #: Between the path of a file and the name of its function.
 SEPARATOR = "::"
@@ -28,7 +38,9 @@ ARRAYS = {
 }  # fmt: skip
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
-_STORAGES: tuple[Storage, ...] = ("float32", "float16", "bfloat16", "float64", "int32")
+_STORAGES: tuple[Storage, ...] = (
+    "float32", "float16", "bfloat16", "float64", "int32", *EIGHT_BITS
+)  # fmt: skip
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
@@ -152,8 +164,8 @@ class _Reader(Reader):
     library = PYTHON
     is_general = False
     unused = (
-        ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
-         "promotes"), "a function of Python has no use for it; remove it",
+        ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune"),
+        "a function of Python has no use for it; remove it",
     )  # fmt: skip
 
     def __init__(
@@ -186,18 +198,20 @@ class _Reader(Reader):
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
         name, types = self.function.name, self.pointers(front, _STORAGES)
         matrices, named = self.parameters(front)
-        usual = ["A", "B", "C"][: len(matrices)]
-        upper = [matrix.upper() for matrix in matrices]
-        args = self.table.values.get("args", upper if sorted(upper) == usual else usual)
-        if sorted(args) != usual:
+        scales = SCALE_OF.values() if front.scales else ()
+        usual = ["A", "B", *scales, "C"][: len(matrices)]
+        named_so = [name if name in scales else name.upper() for name in matrices]
+        is_named = sorted(named_so) == sorted(usual)
+        args = self.table.values.get("args", named_so if is_named else usual)
+        if sorted(args) != sorted(usual):
             example = ", ".join(f'"{one}"' for one in usual)
             self.wrong(f"args: must be {example}, in the order of the parameters", "args")
-        if len(matrices) == 2 and (front.layout, front.padding) != ("row-major", 0):
+        if "C" not in args and (front.layout, front.padding) != ("row-major", 0):
             key = "padding" if front.layout == "row-major" else "layout"
             self.wrong(f"{key}: only for a function that fills C", key)
         roles = args if "C" in args else (*args, "C")  # a C that is returned comes last
         parameters = [
-            Parameter(types[role], parameter, True)
+            Parameter(types.get(role, "float"), parameter, True)
             for role, parameter in zip(roles, [*matrices, RETURNED], strict=False)
         ]
         parameters += [Parameter(_NUMBERS[number], number, False) for number in named]
@@ -211,12 +225,14 @@ class _Reader(Reader):
         """The parameters that are matrices, and what else it takes by name."""
         function, args, constants = self.function, self.function.args, {*front.sweep}
         matrices = _matrices(function, constants)
-        if len(matrices) not in (2, 3):
+        scales = 2 if front.scales else 0
+        if len(matrices) - scales not in (2, 3):
             taken = ", ".join(matrices) or "none"
+            more = ", and scale_a and scale_b" if scales else ""
             self.fail(
-                f"{function.name}: two matrices (A, B), or three (A, B, C to fill), are expected, "
-                f"not {taken}; other parameters are M, N, K, alpha, beta, batch, constants of "
-                "[sweep] in a table `# /// matbench` above it, or have a default",
+                f"{function.name}: two matrices (A, B), or three (A, B, C to fill), are expected"
+                f"{more}, not {taken}; other parameters are M, N, K, alpha, beta, batch, constants "
+                "of [sweep] in a table `# /// matbench` above it, or have a default",
                 function.lineno,
             )
         positional = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]

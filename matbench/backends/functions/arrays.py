@@ -16,6 +16,19 @@ from matbench.backends.protocol import Address, Array
 from matbench.errors import BuildError, CaseError
 from matbench.model import Kernel
 
+
+class _Foreign(NamedTuple):
+    """A type that array interfaces have no code for: that of its bits, and its name in PyTorch."""
+
+    bits: str
+    torch: str
+
+
+_FOREIGN = {
+    "bfloat16": _Foreign("int16", "bfloat16"),
+    "e4m3": _Foreign("uint8", "float8_e4m3fn"),
+    "e5m2": _Foreign("uint8", "float8_e5m2"),
+}
 #: CU_EVENT_DISABLE_TIMING
 _NO_TIMING = 2
 
@@ -83,7 +96,8 @@ def _torch(device: int, stream: int) -> Arrays:
 
     def array(array: Array, address: int) -> Any:
         tensor = torch.as_tensor(_on_cuda(array, address), device=place)
-        return tensor.view(torch.bfloat16) if array.storage == "bfloat16" else tensor
+        foreign = _FOREIGN.get(array.storage)
+        return tensor if foreign is None else tensor.view(getattr(torch, foreign.torch))
 
     def result(returned: Any, wanted: Array) -> Address:
         where = getattr(returned, "device", None)
@@ -194,13 +208,15 @@ def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
 
 def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
     """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's; `CaseError`
-    for bfloat16 if the library is `lacking` it."""
+    if the library is `lacking` a type that these have no code for."""
     import numpy as np
 
-    if lacking and array.storage == "bfloat16":
-        raise CaseError(f"matbench cannot pass bfloat16 to {lacking}; a function of PyTorch can")
-    # Array interfaces have no code for bfloat16.
-    dtype = np.dtype("int16" if array.storage == "bfloat16" else array.storage)
+    foreign = _FOREIGN.get(array.storage)
+    if lacking and foreign is not None:
+        raise CaseError(
+            f"matbench cannot pass {array.storage} to {lacking}; a function of PyTorch can"
+        )
+    dtype = np.dtype(array.storage if foreign is None else foreign.bits)
     return {
         "shape": array.shape,
         "typestr": dtype.str,

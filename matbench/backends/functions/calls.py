@@ -22,6 +22,8 @@ _HOOKS = (sys.getprofile, sys.setprofile), (sys.gettrace, sys.settrace)
 #: Of this process, before it loads a function.
 _originals = functools.cache(Originals)
 _LONG_S = 0.1
+#: What arrays of all libraries have. One that is returned is the result, also beside a C to fill.
+_ARRAYS = "__array__", "__cuda_array_interface__"
 _UNTOLD = "blocks are not timed, and `explain` needs a kernel file"
 TRUSTED = f"trusted host code, not isolated; {_UNTOLD}"
 ISOLATED = f"isolated in a process of its own; {_UNTOLD}"
@@ -106,7 +108,7 @@ class OneCall:
         self.arguments = arguments
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
         self.C = matrices[function.index_of_C]
-        self.matrices = matrices if function.fills_C else matrices[:2]
+        self.matrices = matrices if function.fills_C else matrices[:-1]
         self.places = [function.backend.mapped(matrix.matrix) for matrix in self.matrices]
         self.once = None if function.arrays.is_late else self._prepared()
         self.result = self.places[function.index_of_C] if function.fills_C else Address(0, None)
@@ -129,7 +131,7 @@ class OneCall:
                 returned = once()
                 if function.first_call_s is None:
                     function.first_call_s = (_clock_ns() - started) / 1e9
-                if not function.fills_C:
+                if not function.fills_C or any(hasattr(returned, name) for name in _ARRAYS):
                     self.result = function.arrays.result(returned, self.C)
         _unhook()
 

@@ -1,0 +1,101 @@
+"""Reads a file in the form of another evaluator as a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from matbench.errors import UsageError
+from matbench.features.submissions import forms, solution
+from matbench.features.submissions.forms import Submission
+from matbench.features.submissions.problem import Problem, of_file
+from matbench.kernelfile import catalogue, front_matter, python_file, tables
+from matbench.model import Kernel
+
+#: The key of a table that names the file of the problem, relative to the submission's.
+PROBLEM = "problem"
+#: The files of a problem that may lie beside a submission.
+_BESIDE = ("task.yml", "definition.json")
+
+
+class Read(NamedTuple):
+    """A kernel, and what a user should know of how its file is read."""
+
+    kernel: Kernel
+    told: str
+
+
+def kernel(path: Path, given: Mapping[str, Any]) -> Read | None:
+    """The kernel in a submission; None if the file is in no such form, or has a table.
+
+    Keys `given` on the command line take precedence; the `problem` among them is the file of the
+    problem. `UsageError`: what is wrong with the submission, or its problem.
+    """
+    table = {key: value for key, value in given.items() if key != PROBLEM}
+    if path.suffix == ".json":
+        return _of_solution(path, given, table)
+    file, name = python_file.split(str(path))
+    is_python = python_file.is_python(str(path))
+    if (path.suffix not in (".cu", ".py") and not is_python) or not Path(file).is_file():
+        return None
+    text = front_matter.decoded(catalogue.read(Path(file), file), file)
+    has_table = "/// matbench" in text or Path(file).with_suffix(".toml").exists()
+    if has_table or not forms.TRAITS.search(text):
+        return None
+    if not is_python:
+        found = None if "entry" in table else forms.of_cuda(text, file)
+    elif name in ("", "ModelNew", "custom_kernel", "solve", "solution"):
+        found = forms.of_python(text, file, _problem(Path(file), given, text))
+    else:
+        found = None
+    if found is None:
+        return None
+    return _kernel(found, Path(file), file, table)
+
+
+def _of_solution(path: Path, given: Mapping[str, Any], table: dict[str, Any]) -> Read | None:
+    one = solution.unpacked(path)
+    if one is None:
+        return None
+    beside = [path.with_name(f"{one.definition}.json"), path.with_name("definition.json")]
+    named = [path.parent / str(given[PROBLEM])] if PROBLEM in given else beside
+    places = [place for place in named if place.is_file()]
+    if not places:
+        raise UsageError(
+            f"{path}: its definition is not there: {named[0]}; name its file, as in "
+            "--front-matter problem=definition.json"
+        )
+    found = forms.of_solution(
+        one.text, one.call, of_file(places[0]), fills_C=one.fills_C, form=one.form
+    )
+    return _kernel(found, one.file, str(path), {"name": path.stem.lower(), **table})
+
+
+def _problem(file: Path, given: Mapping[str, Any], text: str) -> Problem | None:
+    """The problem that is named, or lies beside the file, or in it."""
+    if PROBLEM in given:
+        return of_file(file.parent / str(given[PROBLEM]))
+    if "ModelNew" in text:
+        has_own = "class Model(" in text or "class Model:" in text
+        return of_file(file) if has_own and "def get_inputs" in text else None
+    beside = [file.with_name(name) for name in _BESIDE]
+    return next((of_file(place) for place in beside if place.is_file()), None)
+
+
+def _kernel(found: Submission, file: Path, shown: str, given: dict[str, Any]) -> Read:
+    table = tables.merged(found.table, given)
+    data = found.text.encode()
+    if file.suffix == ".py":
+        stem = Path(shown).stem.lower()
+        named = {
+            "name": "".join(c if c.isalnum() else "-" for c in stem).strip("-") or "submission"
+        }
+        path = Path(f"{file}{python_file.SEPARATOR}{forms.CALL}")
+        read = python_file.parse(data, path, {**named, **table}, shown)
+        read = msgspec.structs.replace(read, path=shown)
+    else:
+        read = catalogue.parse(data, file, shown, table)
+    return Read(read, f"{shown}: {forms.words(found, table)}")

@@ -12,8 +12,8 @@ import msgspec
 
 from matbench.cli import registry
 from matbench.cli.console import say
-from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import DeviceOptions
+from matbench.cli.selection import KernelFiles
 from matbench.errors import UsageError, refusing
 
 if TYPE_CHECKING:

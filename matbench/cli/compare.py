@@ -13,8 +13,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
+from matbench.cli.console import Interruption, require_apart, say, say_printed
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -27,9 +26,9 @@ from matbench.cli.options import (
     grouped,
     require_device,
 )
-from matbench.cli.outputs import require_apart
 from matbench.cli.progress import progress
 from matbench.cli.registry import FeatureOptions
+from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
 from matbench.model import BASELINE, Kernel
 

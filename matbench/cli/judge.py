@@ -18,8 +18,8 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter, foreign_text
-from matbench.cli.kernel_files import is_path
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
+from matbench.cli.selection import is_path
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables

@@ -10,8 +10,8 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import open_console, show_report, show_rich
-from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import FORMATS, grouped
+from matbench.cli.selection import KernelFiles, kernel_names
 from matbench.errors import UsageError
 from matbench.model import Group
 from matbench.workloads import WORKLOADS

@@ -15,14 +15,13 @@ from matbench import signals
 from matbench.cli import registry
 from matbench.cli.adoption import Adopter, Batch
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.kernel_files import (
-    ContractOptions,
-    KernelFiles,
-    files_of,
-    is_path,
-    kernel_names,
-    read_for,
+from matbench.cli.console import (
+    Interruption,
+    exit_with,
+    require_apart,
+    say,
+    say_printed,
+    show_report,
 )
 from matbench.cli.options import (
     CaseReportOptions,
@@ -32,6 +31,7 @@ from matbench.cli.options import (
     LaunchOptions,
     OutputOptions,
     ReportOptions,
+    Share,
     SizeOptions,
     SustainedOptions,
     allow_skips_option,
@@ -39,11 +39,19 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.outputs import require_apart
 from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
-from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
-from matbench.cli.types import Share
+from matbench.cli.selection import (
+    ContractOptions,
+    Devices,
+    KernelFiles,
+    PlacedCases,
+    SelectionOptions,
+    files_of,
+    is_path,
+    kernel_names,
+    read_for,
+)
 from matbench.errors import MatbenchError, UsageError
 from matbench.workloads import MATMUL
 

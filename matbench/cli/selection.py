@@ -1,25 +1,214 @@
-"""The kernels and cases of a run."""
+"""Which kernels a command line means, how their files are read, and which cases they make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import click
 import msgspec
 
 from matbench import workloads
-from matbench.cli.kernel_files import KernelFiles, is_path
 from matbench.cli.options import DeviceOptions, option
 from matbench.errors import UsageError
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
+    from matbench.kernelfile.catalogue import Catalogue
+    from matbench.kernelfile.contract import Contract
+    from matbench.kernelfile.revision import Version
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
 
 #: Each case with the devices of one model that may measure it: any one of them.
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
+
+
+def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Kernel names for shell completion."""
+    from matbench.kernelfile import catalogue
+
+    return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
+
+
+kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete=kernel_names)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name means a file or a folder: it has a `/` or `::`, ends in `.cu`, is a version of
+    a file, is `.` or `..`, or is a file with a suffix."""
+    if name.endswith(".cu") or re.search(r"/|::|\.\w+@|^\.\.?$", name):
+        return True
+    return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
+
+
+def files_of(path: str) -> list[str]:
+    """The `*.cu` files of a folder; of anything else, and of a folder without any, the path."""
+    # Unlike `Path.glob`, it finds nothing where a path is too long.
+    found = glob.glob(f"{glob.escape(path)}/*.cu")  # noqa: PTH207
+    return sorted(str(Path(file)) for file in found) or [path]
+
+
+class Loaded(NamedTuple):
+    """All kernels, and those that each name on the command line means: one, or all of a folder."""
+
+    known: Catalogue
+    by_name: dict[str, list[Kernel]]
+
+    def named(self, names: Iterable[str]) -> list[Kernel]:
+        """The kernels that these names mean."""
+        return [kernel for name in names for kernel in self.by_name[name]]
+
+
+@dataclass(frozen=True)
+class ContractOptions:
+    """What kernel files are asked to compute."""
+
+    TITLE: ClassVar = None
+
+    contract: tuple[str, ...] = option(
+        "--contract",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="What kernel files must compute: transpose=NT, layout=column-major, beta=1, "
+        "where=N%4==0. Default: C = A·B, row-major, of any size, from those that are adopted. "
+        "Repeatable.",
+    )
+
+    @property
+    def asked(self) -> Contract | None:
+        """The contract; None if none is given."""
+        from matbench.kernelfile.contract import Contract
+
+        given = _given("--contract", self.contract, {}, "transpose=NT")
+        return Contract.of(given) if given else None
+
+
+def _given(name: str, texts: Sequence[str], table: dict[str, Any], example: str) -> dict[str, Any]:
+    """The table with the values of an option `KEY=VALUE`, where keys may have parts: `sweep.BM`."""
+    from matbench.kernelfile import tables
+
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{name} {text!r:.60}: expected KEY=VALUE, such as {example}")
+        inner = table
+        *tops, last = (part.strip() for part in key.split("."))
+        for top in tops:
+            inner = inner.setdefault(top, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"{name} {text!r:.60}: {top} is given twice")
+        if last in inner:
+            raise UsageError(f"{name} {text!r:.60}: {key.strip()} is given twice")
+        inner[last] = tables.value(value.strip(), *tops, last)
+    return table
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """How a kernel file that is named is read."""
+
+    TITLE: ClassVar = "Front matter of a kernel file"
+
+    front_matter: tuple[str, ...] = option(
+        "--front-matter",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A key of front matter: precision=tf32, args=A,B,C,N, sweep.BM=64,128. Repeatable.",
+    )
+    entry: str | None = option(
+        "--entry",
+        metavar="NAME",
+        help="The function to call: sgemm<float>, or 'host sgemm' for one on the host.",
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The front matter that the command line gives."""
+        table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
+        return _given("--front-matter", self.front_matter, table, "precision=tf32")
+
+    def read(self, path: str) -> Kernel:
+        """The kernel of a file, or of one as of a revision: `mine.cu@v1`."""
+        from matbench.kernelfile import catalogue, revision
+
+        version = revision.named(path)
+        if version is None:
+            return catalogue.load(Path(path), given=self.given)
+        kernel = self.as_of(version)
+        if kernel is None:
+            raise UsageError(f"{version}: that revision does not have the file")
+        return kernel
+
+    def as_of(self, version: Version) -> Kernel | None:
+        """The kernel of a version, named after it; None if the revision does not have its file.
+
+        Its files are there until the command ends. `UsageError`: there is no git, no repository or
+        no such revision, or the kernel is not valid.
+        """
+        from matbench import temporary
+        from matbench.kernelfile import catalogue, revision
+
+        folder = click.get_current_context().with_resource(temporary.folder())
+        root, name = revision.place(version)
+        sha = revision.commit(str(version), version.revision, root)
+        taken = revision.take(version, root, name, sha, folder, self.given)
+        if taken is None:
+            return None
+        kernel = catalogue.load(taken.path, taken.shown, taken.given)
+        return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
+
+    def loaded(self, names: Sequence[str] = ()) -> Loaded:
+        """All that the names on a command line mean; those of a folder are its `*.cu` files."""
+        from matbench.kernelfile import catalogue
+
+        paths = [*dict.fromkeys(filter(is_path, names))]
+        files = {path: files_of(path) for path in paths}
+        every = [*dict.fromkeys(file for path in paths for file in files[path])]
+        self._require_one(every)
+        read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
+        known = catalogue.Catalogue([*catalogue.builtin(), *read.values()])
+        by_name = {
+            name: [read[file] for file in files[name]] if name in files else [known.get(name)]
+            for name in names
+        }
+        return Loaded(known, by_name)
+
+    def _require_one(self, paths: Sequence[str]) -> None:
+        """Front matter is for one kernel file, or versions of it."""
+        from matbench.kernelfile import revision
+
+        versions = ((path, revision.named(path)) for path in paths)
+        files = {version.shown if version else path for path, version in versions}
+        if self.given and not files:
+            raise UsageError(
+                "--front-matter and --entry need a kernel file; name one such as mine.cu"
+            )
+        if self.given and len(files) > 1:
+            raise UsageError(
+                "--front-matter and --entry apply to one kernel file; several are named: "
+                + ", ".join(dict.fromkeys(paths))
+            )
+
+    def one(self, name: str) -> Kernel:
+        """The kernel that `KERNEL|FILE` means."""
+        found = self.loaded([name]).by_name[name]
+        if len(found) > 1:
+            raise UsageError(f"{name}: this command takes one kernel, not a folder of several")
+        return found[0]
+
+
+def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]:
+    """The files that these kernels are read from, and all others that these names mean."""
+    kernels = list(kernels)
+    named = [Path(file) for name in filter(is_path, names) for file in files_of(name)]
+    sources = [*named, *(Path(kernel.file) for kernel in kernels if kernel.file)]
+    headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
+    return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]
 
 
 class Devices(Protocol):

@@ -12,9 +12,9 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, say
-from matbench.cli.kernel_files import KernelFiles
 from matbench.cli.options import DeviceOptions, grouped
 from matbench.cli.progress import progress
+from matbench.cli.selection import KernelFiles
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def adopt(
     """
     import tomlkit
 
-    from matbench.cli.outputs import write_file
+    from matbench.cli.console import write_file
     from matbench.kernelfile import python_file, syntax, tables
     from matbench.kernelfile.front_matter import COMPILED, Reader
 

@@ -10,7 +10,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.kernel_files import kernel_names
+from matbench.cli.selection import kernel_names
 from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 

@@ -10,7 +10,7 @@ from matbench import signals, workloads
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import say, say_printed
-from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.selection import KernelFiles
 from matbench.errors import UsageError
 from matbench.kernelfile import python_file
 from matbench.model import Case, Kernel

@@ -152,8 +152,9 @@ class KernelKind(NamedTuple):
 
     Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
     matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
-    in a process of its own; whether that is `native`, compiled for the host. `race`: when one shows
-    in its staggered build, which is called again for `races_s` because its threads meet by chance.
+    in a process of its own; whether that is `native`, compiled for the host; whether it is that of
+    a `library`, matbench's own baseline, which is trusted. `race`: when one shows in its staggered
+    build, which is called again for `races_s` because its threads meet by chance.
     """
 
     called: str
@@ -161,6 +162,7 @@ class KernelKind(NamedTuple):
     is_launched: bool = False
     is_apart: bool = False
     is_native: bool = False
+    is_library: bool = False
     race: str = "warps do not run in lockstep"
     races_s: float = 0.0
 
@@ -170,8 +172,10 @@ _COMPILED = KernelKind("a compiled kernel", is_launched=True)
 _KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
-    HOST: KernelKind("a function on the host", False, False, True, True, _UNOPTIMIZED, races_s=1.0),
-    BASELINE: KernelKind("a library routine"),
+    HOST: KernelKind(
+        "a function on the host", is_apart=True, is_native=True, race=_UNOPTIMIZED, races_s=1.0
+    ),
+    BASELINE: KernelKind("a library routine", is_library=True),
 }
 
 #: The argument that is a kernel's scratch memory in device memory.
@@ -560,7 +564,7 @@ class Case(msgspec.Struct, frozen=True):
     def can_be_sustained(self) -> bool:
         """Whether launches can follow each other on the same inputs: not if each adds to C, nor of
         NumPy's product, whose matrices are copied in between."""
-        is_copied = self.kernel.library == BASELINE and self.kernel.on_host
+        is_copied = self.kernel.kind.is_library and self.kernel.on_host
         return self.problem.beta == 0 and not is_copied
 
     @property

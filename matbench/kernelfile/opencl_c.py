@@ -124,12 +124,9 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
     functions = signature.entries(syntax.parse(syntax.skeleton(code)))
     for node in syntax.walk(syntax.parse(code)):
         if node.type == "declaration" and "__shared__" in signature.words(node):
-            declared = syntax.fields(node, "declarator")
-            name = syntax.declared(declared) if declared is not None else None
-            kind = syntax.fields(node, "type")
             if "extern" in signature.words(node):
-                if dynamic is None and name is not None and kind is not None:
-                    dynamic = syntax.text_of(kind), syntax.text_of(name)
+                kind, name = (syntax.fields(node, part) for part in ("type", "declarator"))
+                dynamic = dynamic or (syntax.text_of(kind), syntax.text_of(syntax.declared(name)))
                 edits.append((node.start_byte, node.end_byte, ""))
             else:
                 edits += _hoisted(node, code, functions)

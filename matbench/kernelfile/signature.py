@@ -85,8 +85,8 @@ def functions(source: str) -> list[Signature]:
 
 def entries(root: syntax.Node) -> list[syntax.Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    functions = ((node, name_of(node)) for node in syntax.outside(root) if _is_global(node))
-    return [node for node, name in functions if name and "<" not in syntax.text_of(name)]
+    kernels = [node for node in syntax.outside(root) if _is_global(node)]
+    return [node for node in kernels if "<" not in (syntax.text_of(name_of(node)) or "<")]
 
 
 def host_functions(source: str) -> list[Signature]:
@@ -98,10 +98,9 @@ def host_functions(source: str) -> list[Signature]:
 def _is_on_host(node: syntax.Node) -> bool:
     if node.type != "function_definition" or {"__global__", "__device__"} & words(node):
         return False
-    name = name_of(node)
-    is_plain = name is not None and re.fullmatch(r"(?!main$)[^<~:]*", syntax.text_of(name))
+    is_plain = re.fullmatch(r"(?!main$)[^<~:]+", syntax.text_of(name_of(node)))
     above = " ".join(outer.type for outer in syntax.parents(node))
-    return bool(is_plain) and "class" not in above and "struct" not in above
+    return is_plain is not None and "class" not in above and "struct" not in above
 
 
 def _is_global(node: syntax.Node) -> bool:
@@ -110,8 +109,7 @@ def _is_global(node: syntax.Node) -> bool:
 
 def is_specialised(root: syntax.Node, name: str) -> bool:
     named = map(name_of, filter(_is_global, syntax.outside(root)))
-    written = (syntax.text_of(node).replace(" ", "") for node in named if node is not None)
-    return any(text.startswith(f"{name}<") for text in written)
+    return any(syntax.text_of(node).replace(" ", "").startswith(f"{name}<") for node in named)
 
 
 def words(node: syntax.Node) -> set[str]:
@@ -125,8 +123,7 @@ def words(node: syntax.Node) -> set[str]:
 
 
 def _list(node: syntax.Node) -> syntax.Node | None:
-    declarator = _declarator(node)
-    return syntax.fields(declarator, "parameters") if declarator is not None else None
+    return syntax.fields(_declarator(node), "parameters")
 
 
 def _declarator(node: syntax.Node) -> syntax.Node | None:
@@ -139,8 +136,7 @@ def _declarator(node: syntax.Node) -> syntax.Node | None:
 
 def name_of(node: syntax.Node) -> syntax.Node | None:
     """The name of the function that a node defines."""
-    declarator = _declarator(node)
-    return syntax.declared(declarator) if declarator is not None else None
+    return syntax.declared(_declarator(node))
 
 
 def untemplated(node: syntax.Node) -> syntax.Node:
@@ -209,10 +205,10 @@ def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
     for declared in listed.named_children if listed is not None else ():
         given = (syntax.fields(declared, f"default_{what}") for what in ("type", "value"))
         default = next(filter(None, given), None)
-        value = syntax.text_of(default) if default is not None else None
+        value = syntax.text_of(default) or None
         if "type_parameter" in declared.type:
-            names = [c for c in declared.named_children if c.type == "type_identifier"]
-            name = syntax.text_of(names[0]) if names else ""
+            names = (c for c in declared.named_children if c.type == "type_identifier")
+            name = syntax.text_of(next(names, None))
             template.append(TemplateParameter("typename", name, value))
         else:
             parameter = _declared(declared)
@@ -223,16 +219,15 @@ def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
 def _declared(node: syntax.Node) -> Parameter:
     """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
-    name = syntax.declared(declarator) if declarator is not None else None
     declaring = itertools.takewhile(lambda child: child.type != "=", node.children)
     dress = ("type_qualifier", "attribute_specifier", "ERROR", "struct")
     kinds = [child for child in declaring if child.type not in dress and child != declarator]
     kind = " ".join(map(syntax.text_of, kinds)).removeprefix("::").removeprefix("std::")
-    shape = syntax.text_of(declarator) if declarator is not None else ""
+    shape = syntax.text_of(declarator)
     stars = shape.count("*") + shape.count("[")
     return Parameter(
         type=_SAME.get(kind, kind) + " *" * (stars - 1) + " &" * shape.count("&"),
-        name=syntax.text_of(name) if name is not None else "",
+        name=syntax.text_of(syntax.declared(declarator)),
         pointer=stars > 0,
     )
 
@@ -314,7 +309,7 @@ def aliases(*sources: str) -> dict[str, str]:
         if node.type not in ("alias_declaration", "preproc_def", "type_definition"):
             continue
         kind = syntax.fields(node, "type") or syntax.fields(node, "value")
-        name = syntax.fields(node, "declarator" if node.type == "type_definition" else "name")
+        name = syntax.fields(node, "declarator") or syntax.fields(node, "name")
         if kind is not None and name is not None:
             meanings[syntax.text_of(name)] = syntax.text_of(kind)
     return meanings
@@ -325,9 +320,8 @@ def line_of(source: str, entry: str, index: int) -> int | None:
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
     for node in syntax.outside(root):
         if (_is_global(node) or _is_on_host(node)) and qualified_name(node) == entry:
-            listed = parameter_nodes(node)
-            inner = syntax.fields(listed[index], "declarator")
-            return syntax.line_of(inner if inner is not None else listed[index])
+            parameter = parameter_nodes(node)[index]
+            return syntax.line_of(syntax.fields(parameter, "declarator") or parameter)
     return None
 
 

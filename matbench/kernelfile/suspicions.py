@@ -44,8 +44,7 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _named(node: syntax.Node) -> str:
-    name = syntax.fields(node, "name") or syntax.declared(node)
-    return syntax.text_of(name).rpartition("::")[2] if name is not None else ""
+    return syntax.text_of(syntax.fields(node, "name") or syntax.declared(node)).rpartition("::")[2]
 
 
 def _words(node: syntax.Node) -> set[str]:

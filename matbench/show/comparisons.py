@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from matbench.analysis.claims import weakening
+from matbench.analysis.ranking import weakening
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import reasons, units

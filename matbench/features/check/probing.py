@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psutil
 
-from matbench.analysis.claims import Weakening, weakenings
+from matbench.analysis.ranking import Weakening, weakenings
 from matbench.bench.options import Options
 from matbench.cli.console import say, say_printed, show_rich
 from matbench.cli.options import DeadlineOptions, ReportOptions, SizeOptions

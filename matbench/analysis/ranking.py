@@ -291,9 +291,9 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
 
 # Which of several cases may be the fastest, from how much their times vary between rounds. Samples
 # of one round are closer together than the medians of rounds, in each of which all cases of a size
-# take their turn: between rounds, clocks and other programs change. So cases with several rounds are
-# compared by their medians, with the variance between rounds pooled over the cases, all with all
-# (Tukey and Kramer's procedure); cases of one round by intervals, with a margin for other rounds.
+# take their turn: between rounds, clocks and other programs change. So cases with several rounds
+# are compared by their medians, with the variance between rounds pooled over the cases, all with
+# all (Tukey and Kramer's procedure); cases of one round by intervals, with a margin for others.
 
 CONFIDENCE = 0.95
 #: Smaller differences never decide: in one process, they may be fixed by where memory lies.

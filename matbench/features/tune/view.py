@@ -8,8 +8,7 @@ from matbench.analysis import ranking
 from matbench.features.tune.record import TuningRecord
 from matbench.records.environment import Environment
 from matbench.show import table, units
-from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.outcomes import device_lines, size_label
 from matbench.show.table import Column, Group, Report, Row, Section, numeric, under
 
 PAGE = "verdicts"

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, require_apart, say, say_printed
+from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -26,7 +26,6 @@ from matbench.cli.options import (
     grouped,
     require_device,
 )
-from matbench.cli.progress import progress
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError

@@ -16,8 +16,10 @@ from matbench.cli import registry
 from matbench.cli.adoption import Adopter, Batch
 from matbench.cli.app import main
 from matbench.cli.console import (
+    Display,
     Interruption,
     exit_with,
+    progress,
     require_apart,
     say,
     say_printed,
@@ -39,7 +41,6 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import (
     ContractOptions,

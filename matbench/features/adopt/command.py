@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say
+from matbench.cli.console import Interruption, progress, say
 from matbench.cli.options import DeviceOptions, grouped
-from matbench.cli.progress import progress
 from matbench.cli.selection import KernelFiles
 from matbench.errors import UsageError
 

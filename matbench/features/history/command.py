@@ -12,9 +12,8 @@ import click
 from matbench import temporary
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, require_apart, say, say_printed
+from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import Share
-from matbench.cli.progress import progress
 from matbench.cli.selection import KernelFiles, kernel_argument, read_for
 
 #: Longest time to time two versions in turns, in seconds.

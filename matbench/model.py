@@ -353,9 +353,8 @@ class Kernel(FrontMatter, frozen=True):
     that module; `HOST`: it is a function on the host that takes pointers; or `BASELINE`: either of
     these, from matbench's own folder, and trusted. `code`: the content of a file that
     is already compiled, PTX or a cubin.
-    `refused`: why the file cannot be used; the kernel has no source then, and its cases
-    fail. `breach`: what it does instead of what was asked for, so that its cases are wrong.
-    `adoption`: how its table was found, if it has none.
+    `never`: why none of its cases runs: the file cannot be used, and there is no source, or it does
+    something else than was asked for. `adoption`: how its table was found, if it has none.
     """
 
     source: str = ""
@@ -368,8 +367,7 @@ class Kernel(FrontMatter, frozen=True):
     library: str | None = None
     arrays: str = ""
     code: bytes = b""
-    refused: str = ""
-    breach: str = ""
+    never: Skip | None = None
     adoption: Adoption | None = None
 
     @property
@@ -386,13 +384,6 @@ class Kernel(FrontMatter, frozen=True):
     @property
     def kind(self) -> KernelKind:
         return _COMPILED if self.code else _KINDS[self.library]
-
-    @property
-    def never(self) -> Skip | None:
-        """What keeps all of its cases from running; None if nothing does."""
-        if self.refused:
-            return Skip("refused", self.refused)
-        return Skip("breach", self.breach) if self.breach else None
 
     @property
     def truncates(self) -> bool:

@@ -60,13 +60,13 @@ class Adopter:
         try:
             with syntax.located(path):
                 found = self._adoption.adoption(text, path, given, self._pool.worker(device))
-            kernel = read(found.table)
-            if not (breach := asked.breach(kernel)):
+            kernel = asked.judged(read(found.table))
+            if kernel.never is None:
                 given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
                 kernel = read(tables.merged(found.table, given))
         except UsageError as error:
             raise UsageError(f"no front matter, and {error}") from None
-        return msgspec.structs.replace(kernel, adoption=found, breach=breach)
+        return msgspec.structs.replace(kernel, adoption=found)
 
 
 def foreign_text(path: Path) -> str | None:
@@ -111,8 +111,7 @@ class Batch(KernelFiles):
 
         try:
             kernel = super().read(path)
-            breach = self.contract.breach(kernel) if self.contract is not None else ""
-            return msgspec.structs.replace(kernel, breach=breach)
+            return kernel if self.contract is None else self.contract.judged(kernel)
         except UsageError:
             if self.adopter is None or self.device is None:
                 raise
@@ -130,8 +129,8 @@ class Batch(KernelFiles):
 
 def _refused(path: str, error: UsageError) -> Kernel:
     """What stands for a file that cannot be used."""
-    from matbench.model import Kernel, LaunchRules
+    from matbench.model import Kernel, LaunchRules, Skip
 
     reason = str(error).removeprefix(f"{path}: ")
     rules = LaunchRules(block=(), grid=())
-    return Kernel(name=path, launch=rules, path=path, file=path, refused=reason)
+    return Kernel(name=path, launch=rules, path=path, file=path, never=Skip("refused", reason))

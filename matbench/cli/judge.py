@@ -11,8 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
@@ -223,8 +221,8 @@ class Judge:
                 lambda found: self._kernel(candidate, found),
             )  # fmt: skip
         else:
-            if asked is not None and kernel.file:
-                kernel = msgspec.structs.replace(kernel, breach=asked.breach(kernel))
+            if asked is not None:
+                kernel = asked.judged(kernel)
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, self._place(kernel))
 
     def _kernel(self, candidate: Candidate, given: Mapping[str, Any]) -> Kernel:

@@ -18,7 +18,7 @@ from matbench import programs
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, revision
 from matbench.kernelfile.includes import code_of
-from matbench.model import Kernel, LaunchRules
+from matbench.model import Kernel, LaunchRules, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.worker.comparing import Contender
@@ -124,9 +124,8 @@ def versions(
             except UsageError as error:
                 reason = str(error).removeprefix(f"{as_of}:").strip()
                 rules, code = LaunchRules(block=(), grid=()), sha
-                then = Kernel(
-                    kernel.name, rules, path=kernel.path, file=kernel.file, refused=reason
-                )
+                never = Skip("refused", reason)
+                then = Kernel(kernel.name, rules, path=kernel.path, file=kernel.file, never=never)
             then = msgspec.structs.replace(then, sha256=code)
             by_commit[sha] = CommittedVersion(commit, date, subject, then, code)
     known = [version for sha, *_ in listed if (version := by_commit[sha])]

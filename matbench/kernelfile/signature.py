@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import struct
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -253,14 +252,13 @@ def holds(kind: str, value: int | float) -> bool:
 
 def bits_of_16(kind: str, value: float) -> int | None:
     """The bits of a number as `__half` or `__nv_bfloat16`; None if it would be rounded."""
-    is_half = SCALARS[kind] == "float16"
-    try:
-        packed = struct.pack("<e" if is_half else "<f", value)
-    except OverflowError:
-        return None
-    upper = packed[-2:]  # a bfloat16 is the upper half of a float
-    (kept,) = struct.unpack("<e" if is_half else "<f", upper if is_half else b"\0\0" + upper)
-    return int.from_bytes(upper, "little") if kept == value else None
+    import ml_dtypes
+    import numpy as np
+
+    narrow = np.float16 if SCALARS[kind] == "float16" else ml_dtypes.bfloat16
+    with np.errstate(over="ignore"):
+        kept = np.float64(value).astype(narrow)
+    return int(kept.view(np.uint16)) if float(kept) == value else None
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import click
 import msgspec
@@ -51,17 +51,6 @@ def files_of(path: str) -> list[str]:
     # Unlike `Path.glob`, it finds nothing where a path is too long.
     found = glob.glob(f"{glob.escape(path)}/*.cu")  # noqa: PTH207
     return sorted(str(Path(file)) for file in found) or [path]
-
-
-class Loaded(NamedTuple):
-    """All kernels, and those that each name on the command line means: one, or all of a folder."""
-
-    known: Catalogue
-    by_name: dict[str, list[Kernel]]
-
-    def named(self, names: Iterable[str]) -> list[Kernel]:
-        """The kernels that these names mean."""
-        return [kernel for name in names for kernel in self.by_name[name]]
 
 
 @dataclass(frozen=True)
@@ -162,8 +151,8 @@ class KernelFiles:
         kernel = catalogue.load(taken.path, taken.shown, taken.given)
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
-    def loaded(self, names: Sequence[str] = ()) -> Loaded:
-        """All that the names on a command line mean; those of a folder are its `*.cu` files."""
+    def loaded(self, names: Sequence[str]) -> Catalogue:
+        """All kernels, with those of the files and folders that are named."""
         from matbench.kernelfile import catalogue
 
         paths = [*dict.fromkeys(filter(is_path, names))]
@@ -171,12 +160,8 @@ class KernelFiles:
         every = [*dict.fromkeys(file for path in paths for file in files[path])]
         self._require_one(every)
         read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
-        known = catalogue.Catalogue([*catalogue.builtin(), *read.values()])
-        by_name = {
-            name: [read[file] for file in files[name]] if name in files else [known.get(name)]
-            for name in names
-        }
-        return Loaded(known, by_name)
+        own = {path: [read[file] for file in files[path]] for path in paths}
+        return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
 
     def _require_one(self, paths: Sequence[str]) -> None:
         """Front matter is for one kernel file, or versions of it."""
@@ -184,19 +169,15 @@ class KernelFiles:
 
         versions = ((path, revision.named(path)) for path in paths)
         files = {version.shown if version else path for path, version in versions}
-        if self.given and not files:
-            raise UsageError(
-                "--front-matter and --entry need a kernel file; name one such as mine.cu"
+        if self.given and len(files) != 1:
+            named = (
+                f"several are named: {', '.join(paths)}" if files else "name one such as mine.cu"
             )
-        if self.given and len(files) > 1:
-            raise UsageError(
-                "--front-matter and --entry apply to one kernel file; several are named: "
-                + ", ".join(dict.fromkeys(paths))
-            )
+            raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
-        found = self.loaded([name]).by_name[name]
+        found = self.loaded([name]).named([name])
         if len(found) > 1:
             raise UsageError(f"{name}: this command takes one kernel, not a folder of several")
         return found[0]
@@ -252,8 +233,8 @@ class SelectionOptions:
         """
         baselines = [name.strip() for text in self.baselines for name in text.split(",")]
         own = [*filter(is_path, baselines)]
-        loaded = files.loaded([*names, *own])
-        catalogue, chosen = loaded.known, loaded.named(names)
+        catalogue = files.loaded([*names, *own])
+        chosen = catalogue.named(names)
         for kernel in chosen:
             if self.workload not in (None, kernel.workload):
                 raise UsageError(
@@ -270,10 +251,9 @@ class SelectionOptions:
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        chosen += loaded.named(own)
-        known = [name for name in baselines if name not in own]
-        if known:
-            chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
+        chosen += catalogue.named(own)
+        if others := [name for name in baselines if name not in own]:
+            chosen += catalogue.baselines(others, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
     def cases(

@@ -160,9 +160,14 @@ def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> No
 
 
 class Catalogue:
-    def __init__(self, kernels: Iterable[Kernel]) -> None:
+    """Kernels by name; `own` are those of files and folders by their paths."""
+
+    def __init__(
+        self, kernels: Iterable[Kernel], own: Mapping[str, list[Kernel]] | None = None
+    ) -> None:
         # One file may be named twice, also by different paths; the last one counts.
         self.kernels = {kernel.name: kernel for kernel in kernels}
+        self.own = own or {}
         for kernel in self.kernels.values():
             line_to(kernel, self.kernels)  # no loop
 
@@ -175,6 +180,10 @@ class Catalogue:
             hint = f"did you mean {near[0]!r}?" if near else "see `matbench kernels`"
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]
+
+    def named(self, names: Iterable[str]) -> list[Kernel]:
+        """The kernels that names and paths mean, those of a folder all; `UsageError` as `get`."""
+        return [kernel for name in names for kernel in self.own.get(name) or [self.get(name)]]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
         """The kernels of a group (`all`: of every group) and workload, branch by branch.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,7 +13,6 @@ import click
 
 from matbench import signals
 from matbench.cli import registry
-from matbench.cli.adoption import Adopter, Batch
 from matbench.cli.app import main
 from matbench.cli.console import (
     Display,
@@ -43,6 +42,8 @@ from matbench.cli.options import (
 )
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import (
+    Adopter,
+    Batch,
     ContractOptions,
     Devices,
     KernelFiles,
@@ -190,7 +191,7 @@ def run(
     seconds.require_without(smoke=more.smoke, replay=replay)
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
-    with Adopter() if more.adopt else nullcontext() as adopter:
+    with Adopter(is_on=more.adopt) as adopter:
         paths = {file for name in filter(is_path, kernels) for file in files_of(name)}
         batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, device=device,
                       contract=more.asked)  # fmt: skip

@@ -1,12 +1,14 @@
-"""Which kernels a command line means, how their files are read, and which cases they make."""
+"""Which kernels a command line means, how their files are read or adopted, and which cases they
+make."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -14,8 +16,10 @@ import click
 import msgspec
 
 from matbench import workloads
+from matbench.cli import registry
+from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions, option
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from matbench.kernelfile.contract import Contract
     from matbench.kernelfile.revision import Version
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+    from matbench.worker.worker import WorkerPool
 
 #: Each case with the devices of one model that may measure it: any one of them.
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
@@ -121,13 +126,14 @@ class KernelFiles:
         table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
         return _given("--front-matter", self.front_matter, table, "precision=tf32")
 
-    def read(self, path: str) -> Kernel:
-        """The kernel of a file, or of one as of a revision: `mine.cu@v1`."""
+    def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
+        """The kernel of a file, or of one as of a revision: `mine.cu@v1`; keys are those `given`,
+        by default the command line's."""
         from matbench.kernelfile import catalogue, revision
 
         version = revision.named(path)
         if version is None:
-            return catalogue.load(Path(path), given=self.given)
+            return catalogue.load(Path(path), given=self.given if given is None else given)
         kernel = self.as_of(version)
         if kernel is None:
             raise UsageError(f"{version}: that revision does not have the file")
@@ -190,6 +196,108 @@ def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]
     sources = [*named, *(Path(kernel.file) for kernel in kernels if kernel.file)]
     headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
     return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]
+
+
+class Adopter:
+    """Reads kernels that are to compute what a contract says. If it `is_on`, it finds the front
+    matter of files without any by trials, in a process of its own, which starts with the first."""
+
+    def __init__(self, *, is_on: bool) -> None:
+        self._adoption = registry.load(registry.ADOPTION) if is_on else None
+        self._pool: WorkerPool | None = None
+
+    def __enter__(self) -> Adopter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.__exit__()
+
+    def kernel(
+        self,
+        read: Callable[[Mapping[str, Any]], Kernel],
+        path: Path,
+        foreign: Callable[[], str | None],
+        given: Mapping[str, Any],
+        contract: Contract | None,
+        device: Callable[[], DeviceInfo],
+    ) -> Kernel:
+        """The kernel that `read` makes with the keys `given`; if it makes none, and the text is
+        `foreign`, with others, too, so that it computes what the contract and these keys ask for.
+        It never runs if it does something else.
+
+        `UsageError` if there is none, or if no call of it is right.
+        """
+        from matbench.kernelfile import front_matter, syntax, tables
+        from matbench.kernelfile.contract import Contract
+
+        try:
+            kernel = read(given)
+            return kernel if contract is None else contract.judged(kernel)
+        except UsageError:
+            if self._adoption is None or (text := foreign()) is None:
+                raise
+        front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
+            dict(given)
+        )  # raises an error if one of these keys is wrong
+        asked = (contract or Contract()).pinned(given)
+        self._pool = self._pool or self._adoption.pool()
+        try:
+            with syntax.located(path):
+                worker = self._pool.worker(device())
+                found = self._adoption.adoption(text, path, given, worker)
+            kernel = asked.judged(read(found.table))
+            if kernel.never is None:
+                given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
+                kernel = read(tables.merged(found.table, given))
+        except UsageError as error:
+            raise UsageError(f"no front matter, and {error}") from None
+        return msgspec.structs.replace(kernel, adoption=found)
+
+
+def foreign_text(path: Path) -> str | None:
+    """The text of a kernel file without front matter; None if it has any, or is no file."""
+    from matbench.kernelfile import catalogue, front_matter, python_file, tables
+
+    has_none = path.suffix in front_matter.COMPILED or python_file.is_python(str(path))
+    if not path.is_file() or has_none or path.with_suffix(".toml").exists():
+        return None
+    text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    return text if tables.FENCE.search(text) is None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(KernelFiles):
+    """Kernel files of a command, which an `adopter` reads.
+
+    Only if there are `several` is a bad file not an error: its cases fail.
+    """
+
+    several: bool
+    adopter: Adopter
+    device: DeviceOptions
+    contract: Contract | None
+
+    def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
+        from matbench.kernelfile import catalogue
+        from matbench.model import Kernel, LaunchRules, Skip
+
+        file = Path(path)
+        try:
+            with refusing(path):
+                kernel = self.adopter.kernel(
+                    partial(super().read, path), file, partial(foreign_text, file), self.given,
+                    self.contract, lambda: self.device.choose_all()[0],
+                )  # fmt: skip
+            catalogue.require_no_disguise(kernel)
+        except UsageError as error:
+            if not self.several:
+                raise
+            never = Skip("refused", str(error).removeprefix(f"{path}: "))
+            return Kernel(path, LaunchRules((), ()), path=path, file=path, never=never)
+        if kernel.adoption is not None:
+            say(f"adopted {path} for this run; `matbench adopt` writes its table", err=True)
+        return kernel
 
 
 class Devices(Protocol):

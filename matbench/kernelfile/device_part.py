@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
 
@@ -229,7 +228,7 @@ class _File:
             if (is_asm or is_narrow or _WARPS.fullmatch(text)) and not _is_conditional(inner):
                 raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", self.code, inner)
             if bound and inner.type in _BOUND:
-                yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
+                yield inner.start_byte, inner.end_byte, signature.with_types(text, bound)
 
 
 def _top(root: syntax.Node) -> Iterator[syntax.Node]:

@@ -16,10 +16,8 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, signature, sizes, tables
-from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
@@ -188,7 +186,7 @@ class Reader:
         tuned = sorted(entry.names & (front.tune.keys() - front.sweep.keys()))
         sweep = front.sweep | {name: front.tune[name][:1] for name in tuned}
         kernel = Kernel(
-            **values | {"entry": entries.as_text(entry), "args": args, "sweep": sweep},
+            **values | {"entry": signature.as_text(entry), "args": args, "sweep": sweep},
             source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
@@ -277,18 +275,18 @@ class Reader:
                     with contextlib.suppress(signature.SourceError):
                         functions += signature.functions(unpacked(text))
                 wanted = self.wanted(front, functions)
-                function = entries.find(functions, wanted)
+                function = signature.find(functions, wanted)
         named_by = "entry" if "entry" in self.table.values else "name"
         if function is None:
             self.no_entry(functions, wanted, named_by)
         unbound = [p for p in function.template[len(wanted.arguments) :] if p.default is None]
         if named_by == "name" and unbound:  # reported with other missing keys
-            wanted = entries.parsed(entries.suggested(function)) or wanted
+            wanted = signature.entry_named(signature.suggested(function)) or wanted
         with self.blaming(named_by):
-            called = entries.called(function, wanted, signature.aliases(self.source))
+            called = signature.called(function, wanted, signature.aliases(self.source))
             if not all(map(signature.is_known, called.parameters)):
                 types = signature.aliases(*reversed(headers), self.source)
-                called = entries.called(function, wanted, types)
+                called = signature.called(function, wanted, types)
             signature.checked(called.parameters, function.line)
         return wanted._replace(name=function.name), called
 
@@ -296,13 +294,13 @@ class Reader:
         """The entry of the table; else the function with the kernel's name, or the only one, and
         its swept template arguments."""
         if "entry" in self.table.values:
-            if (named := entries.parsed(front.entry)) is None:
+            if (named := signature.entry_named(front.entry)) is None:
                 self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
             return named
         usual = re.sub(r"\W", "_", front.name)
         names = list(dict.fromkeys(function.name for function in functions))
         wanted = Entry(names[0] if len(names) == 1 and usual not in names else usual, ())
-        function = entries.find(functions, wanted)
+        function = signature.find(functions, wanted)
         for parameter in function.template if function else ():
             if parameter.name not in {*front.sweep, *front.tune, *front.let}:
                 break
@@ -494,7 +492,7 @@ class Reader:
             kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
             wrong = f"{kinds}; operands must have the same type"
         if wrong:
-            name = entries.entry_of(kernel).name
+            name = signature.entry_of(kernel).name
             self.fail(wrong, signature.line_of(self.source, name, index))
         if buffer == "C":
             return

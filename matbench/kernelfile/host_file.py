@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from matbench import workloads
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, signature, syntax
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import (
     BASELINE,
     HOST,
@@ -89,19 +87,19 @@ class HostReader(Reader):
 
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
-        wanted = entries.parsed(front.entry.removeprefix(ON_HOST))
+        wanted = signature.entry_named(front.entry.removeprefix(ON_HOST))
         if wanted is None:
             self.wrong(f"entry {front.entry!r:.80}: not the name of a function", "entry")
         texts = [self.given, *includes.texts(included, self.SEARCHED_BYTES)]
         with self.blaming("entry"):
             functions = [function for text in texts for function in signature.host_functions(text)]
-        function = entries.find(functions, wanted)
+        function = signature.find(functions, wanted)
         if function is None:
             names = ", ".join(dict.fromkeys(function.name for function in functions))
             there = f"; the file has {names:.200}" if names else ""
             self.wrong(f"no function {wanted.name}(…) on the host{there}", "entry")
         with self.blaming("entry"):
-            called = entries.called(function, wanted, signature.aliases(*reversed(texts)))
+            called = signature.called(function, wanted, signature.aliases(*reversed(texts)))
         # One argument says that it is a template; C++ knows the defaults of the others.
         defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
         return Entry(function.name, wanted.arguments or defaults), called

@@ -12,9 +12,8 @@ import msgspec
 
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import includes
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import Reader, decoded
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import PYTHON, FrontMatter, Included, Kernel, LaunchRules, Parameter, Storage
 

@@ -31,8 +31,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from matbench.kernelfile.entry import Entry
-    from matbench.kernelfile.signature import Signature
+    from matbench.kernelfile.signature import Entry, Signature
     from matbench.workloads import Workload
 
 #: The front matter between its two fences.

@@ -90,7 +90,6 @@ def _results(
     """Find out how to call each kernel of a file, or the function on the host that is named, and
     say what was found."""
     from matbench.features.adopt import functions, search, subjects
-    from matbench.kernelfile import entry as entries
     from matbench.kernelfile import front_matter, signature
 
     path = Path(file)
@@ -119,7 +118,7 @@ def _results(
         why = "" if results else "no kernel that can be launched alone; "
         say(f"{why}for functions on the host:")
         for function in on_host[:3]:
-            words = ["matbench", "adopt", file, "--entry", f"host {entries.suggested(function)}"]
+            words = ["matbench", "adopt", file, "--entry", f"host {signature.suggested(function)}"]
             say(f"  {shlex.join(words)}")
     return results
 

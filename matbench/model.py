@@ -169,7 +169,7 @@ class KernelKind(NamedTuple):
 
 _UNOPTIMIZED = "built with -O0, so that threads share variables in memory"
 _COMPILED = KernelKind("a compiled kernel", is_launched=True)
-_KINDS: dict[str | None, KernelKind] = {
+KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
     HOST: KernelKind(
@@ -383,7 +383,7 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def kind(self) -> KernelKind:
-        return _COMPILED if self.code else _KINDS[self.library]
+        return _COMPILED if self.code else KINDS[self.library]
 
     @property
     def truncates(self) -> bool:

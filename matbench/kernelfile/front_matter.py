@@ -24,6 +24,7 @@ from matbench.model import (
     BYTES,
     EIGHT_BITS,
     INTEGERS,
+    KINDS,
     SCALE_OF,
     STORAGE,
     WORKSPACE,
@@ -126,8 +127,8 @@ class Reader:
     needs: tuple[str, ...] = ()
     #: Keys that they have no use for, and why.
     unused: tuple[tuple[str, ...], str] = ((), "")
-    #: Whether they may compute any workload.
-    is_general = True
+    #: The only keys of `[launch]` that they have a use for; None: all.
+    launch: tuple[str, ...] | None = None
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -239,8 +240,11 @@ class Reader:
         except msgspec.ValidationError as error:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
-        if front.workload != workloads.DEFAULT and not self.is_general:
+        if front.workload != workloads.DEFAULT and KINDS[self.library].is_apart:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
+        if self.launch is not None and not {*table.get("launch", ())} <= {*self.launch}:
+            only = listed((f"`{key}`" for key in self.launch), "and")
+            self.wrong(f"launch: only {only}; the function launches its kernels itself", "launch")
         requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
         return msgspec.structs.replace(front, requires=requires)
 

@@ -22,7 +22,6 @@ from matbench.model import (
     FrontMatter,
     Included,
     Kernel,
-    LaunchRules,
     Parameter,
 )
 
@@ -61,7 +60,7 @@ class HostReader(Reader):
 
     library = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
-    is_general = False
+    launch = ("where", "workspace_bytes")
 
     @classmethod
     def reads(cls, entry: str) -> bool:
@@ -69,11 +68,6 @@ class HostReader(Reader):
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)
-        rules = front.launch
-        plain = LaunchRules((1,), (1,), workspace_bytes=rules.workspace_bytes, where=rules.where)
-        if rules != plain:
-            only = "only `where` and `workspace_bytes`; the function launches its kernels itself"
-            self.wrong(f"launch: {only}", "launch")
         for reason in filter(None, map(mistake, front.options)):
             self.wrong(reason, "options")
         if "host" in front.requires:
@@ -135,7 +129,6 @@ class BaselineReader(HostReader):
     """Reads that of matbench's own baselines, which are trusted and may compute any workload."""
 
     library = BASELINE
-    is_general = True
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         return msgspec.structs.replace(super().front(table), group="baseline")

@@ -15,7 +15,7 @@ from matbench.kernelfile import includes
 from matbench.kernelfile.front_matter import Reader, decoded
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import PYTHON, FrontMatter, Included, Kernel, LaunchRules, Parameter, Storage
+from matbench.model import PYTHON, FrontMatter, Included, Kernel, Parameter, Storage
 
 #: Between the path of a file and the name of its function.
 SEPARATOR = "::"
@@ -149,7 +149,7 @@ class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
     library = PYTHON
-    is_general = False
+    launch = ("where",)
     unused = (
         ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune", "scales",
          "promotes"), "a function of Python has no use for it; remove it",
@@ -175,8 +175,6 @@ class _Reader(Reader):
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front({"name": self.function.name.lower().strip("_"), **table})
-        if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
-            self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
         usual = "float32" if front.precision == "tf32" else front.precision
         if "precision" in table and front.storage not in (None, usual):
             self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")

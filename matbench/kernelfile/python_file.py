@@ -14,7 +14,7 @@ from matbench.errors import UsageError, listed
 from matbench.kernelfile import includes
 from matbench.kernelfile.front_matter import Reader, decoded
 from matbench.kernelfile.signature import Entry, Signature
-from matbench.kernelfile.tables import Table
+from matbench.kernelfile.tables import FENCE, Table
 from matbench.model import PYTHON, FrontMatter, Included, Kernel, Parameter, Storage
 
 #: Between the path of a file and the name of its function.
@@ -33,9 +33,6 @@ RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
 _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
     ("alpha", "beta"), "double"
-)
-_FENCE = re.compile(
-    r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
 )
 #: The most functions of which one is chosen if none is named.
 _MOST_FUNCTIONS = 100
@@ -71,7 +68,7 @@ def parse(
         ) from None
     function = _function(module, source, shown, name)
     for opening in _OPENING.finditer(source):
-        if not _FENCE.match(source, opening.start()):
+        if not FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
             raise UsageError(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
@@ -129,18 +126,18 @@ def place_of(kernel: Kernel) -> tuple[int, str]:
 
 
 def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, shown: str) -> str:
-    """The table between a function and the one before it, with its fences as in a kernel file, and
-    at the same lines; empty if there is none."""
+    """The table between a function and the one before it, with its fences, and at the same lines;
+    empty if there is none."""
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
     tables = []
     start = at = 0
-    for fence in _FENCE.finditer(source):
+    for fence in FENCE.finditer(source):
         start, at = start + source.count("\n", at, fence.start()), fence.start()
-        if above <= start < function.lineno:
-            tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
+        if fence["mark"] == "#" and above <= start < function.lineno:
+            tables.append("\n" * start + fence[0])
     if len(tables) > 1:
-        line = tables[1].count("\n", 0, tables[1].index("/")) + 1
+        line = tables[1].count("\n", 0, tables[1].index("#")) + 1
         raise UsageError(f"{shown}:{line}: a second table above {function.name}; join them")
     return tables[0] if tables else ""
 

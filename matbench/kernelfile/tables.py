@@ -26,9 +26,10 @@ from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import FrontMatter
 from matbench.workloads import Workload
 
-#: The front matter between its two fences.
+#: The front matter between its two fences, in comments of C++ or Python.
 FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$",
+    r"^(?P<open>(?P<mark>//|#) /// matbench[ \t]*\n)"
+    r"(?P<body>(?:(?!(?P=mark) /// matbench)(?P=mark)[^\n]*\n)*?)(?P=mark) ///[ \t]*$",
     re.MULTILINE,
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
@@ -74,7 +75,7 @@ class Table:
         elif fence is not None:
             self.first_line = source.count("\n", 0, fence.start("body")) + 1
             lines = fence["body"].splitlines()
-            self.lines = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
+            self.lines = [line.removeprefix(fence["mark"]).removeprefix(" ") for line in lines]
         text = "\n".join(self.lines)
         if len(text) > _MOST:
             self.fail(f"front matter has more than {_MOST:,} characters", self.first_line)

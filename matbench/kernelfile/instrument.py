@@ -26,8 +26,6 @@ TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\bdefined\b\W*__syncthreads\b"
     r"|#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*\b__syncthreads\b"
 )
-#: A header that is included with quotation marks.
-_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 #: Attributes of a kernel that a device function must not have.
 _DRESS = re.compile(
     r"\bstatic\b|\binline\b|\b__forceinline__\b|\b__global__\b"
@@ -84,8 +82,9 @@ def left_out(kernel: Kernel) -> dict[str, str]:
 def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
     own_headers = tuple(header.name for header in kernel.includes)
     if FENCE.search(kernel.source):  # whoever wrote a table into it meant its headers, too
-        named = _QUOTED.findall(kernel.source)
-        own_headers += tuple(name for name in named if not device_part.is_of_library(name))
+        quoted = (text for text in includes.operands(kernel.source) if text.startswith('"'))
+        names = filter(None, map(includes.name_in, quoted))
+        own_headers += tuple(name for name in names if not device_part.is_of_library(name))
     return includes.flattened(kernel), own_headers
 
 

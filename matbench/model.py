@@ -152,8 +152,9 @@ class KernelKind(NamedTuple):
 
     Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
     matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
-    in a process of its own; whether that is `native`, compiled for the host. `race`: when one shows
-    in its staggered build, which is called again for `races_s` because its threads meet by chance.
+    in a process of its own; whether that is `native`, compiled for the host; whether it is that of
+    a `library`, matbench's own baseline, which is trusted. `race`: when one shows in its staggered
+    build, which is called again for `races_s` because its threads meet by chance.
     """
 
     called: str
@@ -161,17 +162,20 @@ class KernelKind(NamedTuple):
     is_launched: bool = False
     is_apart: bool = False
     is_native: bool = False
+    is_library: bool = False
     race: str = "warps do not run in lockstep"
     races_s: float = 0.0
 
 
 _UNOPTIMIZED = "built with -O0, so that threads share variables in memory"
 _COMPILED = KernelKind("a compiled kernel", is_launched=True)
-_KINDS: dict[str | None, KernelKind] = {
+KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
-    HOST: KernelKind("a function on the host", False, False, True, True, _UNOPTIMIZED, races_s=1.0),
-    BASELINE: KernelKind("a library routine"),
+    HOST: KernelKind(
+        "a function on the host", is_apart=True, is_native=True, race=_UNOPTIMIZED, races_s=1.0
+    ),
+    BASELINE: KernelKind("a library routine", is_library=True),
 }
 
 #: The argument that is a kernel's scratch memory in device memory.
@@ -351,9 +355,8 @@ class Kernel(FrontMatter, frozen=True):
     that module; `HOST`: it is a function on the host that takes pointers; or `BASELINE`: either of
     these, from matbench's own folder, and trusted. `code`: the content of a file that
     is already compiled, PTX or a cubin.
-    `refused`: why the file cannot be used; the kernel has no source then, and its cases
-    fail. `breach`: what it does instead of what was asked for, so that its cases are wrong.
-    `adoption`: how its table was found, if it has none.
+    `never`: why none of its cases runs: the file cannot be used, and there is no source, or it does
+    something else than was asked for. `adoption`: how its table was found, if it has none.
     """
 
     source: str = ""
@@ -366,8 +369,7 @@ class Kernel(FrontMatter, frozen=True):
     library: str | None = None
     arrays: str = ""
     code: bytes = b""
-    refused: str = ""
-    breach: str = ""
+    never: Skip | None = None
     adoption: Adoption | None = None
 
     @property
@@ -383,14 +385,7 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def kind(self) -> KernelKind:
-        return _COMPILED if self.code else _KINDS[self.library]
-
-    @property
-    def never(self) -> Skip | None:
-        """What keeps all of its cases from running; None if nothing does."""
-        if self.refused:
-            return Skip("refused", self.refused)
-        return Skip("breach", self.breach) if self.breach else None
+        return _COMPILED if self.code else KINDS[self.library]
 
     @property
     def truncates(self) -> bool:
@@ -562,7 +557,7 @@ class Case(msgspec.Struct, frozen=True):
     def can_be_sustained(self) -> bool:
         """Whether launches can follow each other on the same inputs: not if each adds to C, nor of
         NumPy's product, whose matrices are copied in between."""
-        is_copied = self.kernel.library == BASELINE and self.kernel.on_host
+        is_copied = self.kernel.kind.is_library and self.kernel.on_host
         return self.problem.beta == 0 and not is_copied
 
     @property

@@ -6,15 +6,21 @@ ranked among themselves, below the others, and so are kernels with float64 resul
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from matbench import workloads
-from matbench.analysis import claims, leaders, limits, statistics
-from matbench.model import DeviceInfo, Precision, Problem
-from matbench.records.outcome import Outcome, Status, Timing
+from matbench.analysis import limits, statistics
+from matbench.model import EIGHT_BITS, INTEGERS, DeviceInfo, Precision, Problem
+from matbench.records.outcome import Claims, Outcome, Status, Timing
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
@@ -157,7 +163,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
 
     def contest(outcome: Outcome) -> tuple[bool, bool, str]:
         stated = outcome.case.claims
-        claimed = bool(claims.weakening(stated))
+        claimed = bool(weakening(stated))
         return claimed, stated.result == "float64", outcome.mode or ""
 
     def order(outcome: Outcome) -> tuple[object, ...]:
@@ -176,12 +182,12 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     leading = set()
     for rivals in contests.values():
         timings = [outcome.timing for _, outcome in rivals if outcome.timing is not None]
-        flags = leaders.may_lead(timings, rivals[0][1].case.device_kind)
+        flags = may_lead(timings, rivals[0][1].case.device_kind)
         leading |= {id(rival) for (_, rival), leads in zip(rivals, flags, strict=True) if leads}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
-        time, claimed = time_ns(outcome), claims.weakening(outcome.case.claims)
+        time, claimed = time_ns(outcome), weakening(outcome.case.claims)
         if time is None:
             ranked.append(Ranked(outcome, claims=claimed))
             continue
@@ -281,3 +287,155 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
         return None
     most = limits.of_case(device, sm_mhz(outcome), case)
     return per_s / most if most else None
+
+
+# Which of several cases may be the fastest, from how much their times vary between rounds. Samples
+# of one round are closer together than the medians of rounds, in each of which all cases of a size
+# take their turn: between rounds, clocks and other programs change. So cases with several rounds
+# are compared by their medians, with the variance between rounds pooled over the cases, all with
+# all (Tukey and Kramer's procedure); cases of one round by intervals, with a margin for others.
+
+CONFIDENCE = 0.95
+#: Smaller differences never decide: in one process, they may be fixed by where memory lies.
+LEAST = {"gpu": 0.005, "cpu": 0.03}
+#: The same for cases that were all timed in one round, so that nothing is known of others.
+LEAST_OF_ONE_ROUND = {"gpu": 0.005, "cpu": 0.25}
+#: The variance is that of cases that are less than so much slower than the fastest, as a logarithm.
+_ALIKE = math.log(2)
+#: So many rounds have one to spare at either end.
+_LEAST_TRIMMED = 7
+
+Vector = npt.NDArray[np.float64]
+
+
+def round_medians_ns(timing: Timing) -> list[float]:
+    """The median of each round, in nanoseconds; of all samples if they are of one round."""
+    if not timing.rounds:
+        return [timing.median_ns] if timing.median_ns is not None else []
+    ends = list(itertools.accumulate(timing.rounds, initial=0))
+    samples = timing.samples_ns
+    return [float(np.median(samples[i:j])) for i, j in itertools.pairwise(ends) if j > i]
+
+
+def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[bool]:
+    """Whether none of the others is known to be faster, for each; `kind` is that of the device.
+
+    All have a positive median, and the one with the smallest leads. The probability that any
+    difference between equal cases decides is at most 1 − `CONFIDENCE`.
+    """
+    cases = [_trimmed(np.log(round_medians_ns(timing))) for timing in timings]
+    first = min(range(len(cases)), key=lambda place: timings[place].median_ns or math.inf)
+    fastest, rounds, _ = cases[first]
+    alike = [case for case in cases if case[0] - fastest < _ALIKE]
+    freedom = sum(count - 1 for _, count, _ in alike)
+    if not freedom:  # by the intervals of the medians, which tell nothing of other rounds
+        ends_ns = [
+            timing.interval_ns or (math.exp(mean), math.exp(mean))
+            for timing, (mean, *_) in zip(timings, cases, strict=True)
+        ]
+        return [low <= (1 + LEAST_OF_ONE_ROUND[kind]) * ends_ns[first][1] for low, _ in ends_ns]
+    deviation = math.sqrt(sum(squares for _, _, squares in alike) / freedom)
+    width = deviation * studentized_range(len(alike), freedom) / math.sqrt(2)
+    least = math.log1p(LEAST[kind])
+    return [
+        mean - fastest <= max(least, width * math.sqrt(1 / count + 1 / rounds))
+        for mean, count, _ in cases
+    ]
+
+
+def _trimmed(logarithms: Vector) -> tuple[float, int, float]:
+    """The mean of the rounds of a case, how many it is of, and the sum of squares around it; of
+    seven or more, without the fastest and the slowest.
+
+    A processor that is busy elsewhere slows a whole round. The squares are then those of winsorized
+    values (K. K. Yuen, Biometrika 61, 1974).
+    """
+    x = np.sort(logarithms)
+    kept = x
+    if x.size >= _LEAST_TRIMMED:
+        kept = x[1:-1]
+        x = np.clip(x, x[1], x[-2])
+    return float(kept.mean()), kept.size, float(np.square(x - x.mean()).sum())
+
+
+@functools.lru_cache(maxsize=256)
+def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The quantile of the range of `count` ≥ 2 normal means over their estimated deviation.
+
+    `freedom`: the degrees of freedom of the estimate. By numerical integration, to four digits:
+    importing scipy's distributions takes longer than measuring a case.
+    """
+    z = np.linspace(-9, 9, 1801)
+    below = np.array([math.erfc(-x / math.sqrt(2)) / 2 for x in z])
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    # The range is at most w: z is the largest of `count`, and the others lie within w below it.
+    ranges = np.linspace(0, 18, 361)
+    inside = below - np.interp(z - ranges[:, None], z, below, left=0.0)
+    within = count * (inside ** (count - 1) @ density) * (z[1] - z[0])
+    deviation = 8 / math.sqrt(2 * freedom)
+    s = np.linspace(max(1e-9, 1 - deviation), 1 + deviation, 801)
+    half = freedom / 2
+    logarithm = math.log(2) + half * math.log(half) - math.lgamma(half)
+    weights = np.exp(logarithm + (freedom - 1) * np.log(s) - half * s * s) * (s[1] - s[0])
+    low, high = 0.0, 200.0
+    while high - low > 1e-5:
+        middle = (low + high) / 2
+        if weights @ np.interp(middle * s, ranges, within) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+# Which claims of a kernel file weaken a check, and how they are worded. A condition on sizes or
+# resources weakens nothing: it says when a kernel runs, not how its result is judged.
+
+Key = Literal[
+    "precision", "error_constant", "exponents", "deterministic", "where", "accumulator", "result"
+]
+
+#: The range of binary exponents of float32.
+FLOAT32_EXPONENTS = (-126, 127)
+
+
+class Weakening(NamedTuple):
+    """One claim: its key in front matter, its declaration in the file, and its meaning."""
+
+    key: Key
+    declared: str
+    words: str
+
+
+def weakenings(claims: Claims) -> list[Weakening]:
+    """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
+    relaxed = []
+    if claims.precision not in ("float32", "float64"):
+        are = "are" if claims.precision in (*EIGHT_BITS, *INTEGERS) else "rounded to"
+        words = f"inputs {are} {claims.precision}"
+        relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
+    if claims.error_constant > 0:
+        words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
+        declared = f"error_constant = {claims.error_constant:g}"
+        relaxed.append(Weakening("error_constant", declared, words))
+    low, high = claims.exponents or FLOAT32_EXPONENTS
+    if low > FLOAT32_EXPONENTS[0] or high < FLOAT32_EXPONENTS[1]:
+        words = f"exponents from {low} to {high} only"
+        relaxed.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
+    if not claims.deterministic:
+        relaxed.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
+    result = "float64" if claims.result == "float64" else "float32"
+    if claims.accumulator not in (None, "float64", "int32", result):
+        declared = f'accumulator = "{claims.accumulator}"'
+        words = f"sums in {claims.accumulator}"
+        if claims.promotes is not None:
+            words += f", {claims.promotes:,} terms at a time"
+        relaxed.append(Weakening("accumulator", declared, words))
+    if claims.result in ("float16", "bfloat16"):
+        relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
+    return relaxed
+
+
+@functools.cache
+def weakening(claims: Claims) -> tuple[str, ...]:
+    """The meanings of these claims; empty for a kernel without claims."""
+    return tuple(claim.words for claim in weakenings(claims))

@@ -13,8 +13,7 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
+from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import (
     ConstantOptions,
     DeadlineOptions,
@@ -27,11 +26,10 @@ from matbench.cli.options import (
     grouped,
     require_device,
 )
-from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
 from matbench.cli.registry import FeatureOptions
+from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
@@ -89,7 +87,7 @@ def compare(
     if any(name.endswith(".jsonl") for name in contenders):
         _compare_files(contenders, verdict.threshold, features, shown)
         return
-    named = _named(contenders, files)
+    named = files.loaded(contenders).named(dict.fromkeys(contenders))
     info = device.choose()
     launches.require_one_kind(info)
     remarks: list[str] = []
@@ -99,6 +97,8 @@ def compare(
         pairs = [*_versions(named, files, against, remarks)]
     kernels = list({kernel.name: kernel for pair in pairs for kernel in pair}.values())
     for kernel in kernels:
+        if kernel.kind.is_library:
+            require_device(kernel)
         if kernel.on_host and info.kind == "gpu":
             how = "compare it with `--backend opencl`"
             raise UsageError(f"{kernel.name} runs only on the host; {how}")
@@ -134,15 +134,6 @@ def compare(
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     _exit(records, gate, of_versions=against is not None)
-
-
-def _named(names: Sequence[str], files: KernelFiles) -> list[Kernel]:
-    """The kernels by name, each once."""
-    kernels = files.loaded(names).named(dict.fromkeys(names))
-    for kernel in kernels:
-        if kernel.library == BASELINE:
-            require_device(kernel)
-    return kernels
 
 
 def _pair(names: Sequence[str], kernels: Sequence[Kernel]) -> Pair:

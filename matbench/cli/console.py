@@ -1,47 +1,42 @@
-"""Output of the commands, and how they end: reports, interruptions, exit codes.
+"""Output of the commands, and how they end: reports, files, a live display, exit codes.
 
 Everything is printed by `say` or a console from `open_console`, which make it safe for a terminal.
+Files are refused if they would destroy or mix up others.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from matbench import signals
+from matbench import files, signals
+from matbench.errors import UsageError, listed
 from matbench.show import safe
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
     from matbench.records.outcome import Outcome
     from matbench.show.table import Report
     from matbench.show.terminal import Screen
     from matbench.worker.output import CapturedOutput
 
-
-#: Prints text above a live display, which other output on its terminal would tear.
-_above: Callable[[str], None] | None = None
-
-
-@contextmanager
-def printing_above(above: Callable[[str], None]) -> Iterator[None]:
-    """Text for the terminal is printed by `above` instead."""
-    global _above
-    _above = above
-    try:
-        yield
-    finally:
-        _above = None
+#: The live display, above which text is printed: other output on its terminal would tear it.
+_live: Display | None = None
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text, made safe for a terminal."""
-    if _above is not None and (sys.stderr if err else sys.stdout).isatty():
-        _above(text)
+    if _live is not None and (sys.stderr if err else sys.stdout).isatty():
+        _live.print(text)
     else:
         click.echo(safe.text(text), err=err)
 
@@ -86,6 +81,56 @@ def show_report(report: Report, fmt: str) -> None:
     show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
 
 
+def require_apart(
+    outputs: Mapping[str, str | None], others: Iterable[str | Path | None] = ()
+) -> None:
+    """`UsageError` if an output, by its option, is the file of another one or one of the `others`.
+
+    Links lead to the same file, also if it does not exist yet. Special files can be shared.
+    """
+    used = [Path(other) for other in others if other is not None]
+    for option, output in outputs.items():
+        if output is None:
+            continue
+        path = Path(output)
+        if any(_is_same(path, other) for other in used) and (path.is_file() or not path.exists()):
+            raise UsageError(
+                f"{option} {path}: this command reads or writes that file already; name another"
+            )
+        used.append(path)
+
+
+def require_file(option: str, path: Path, suffixes: Collection[str], *, force: bool) -> None:
+    """`UsageError` if the file of an option has another suffix, lacks a folder, or exists."""
+    wrong = f"{option} {path}:"
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{wrong} the name must end in {listed(suffixes)}")
+    if path.is_dir():
+        raise UsageError(f"{wrong} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{wrong} no folder {path.parent}; create it, or name another file")
+    if os.path.lexists(path) and not force:
+        raise UsageError(f"{wrong} exists; --force replaces it")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError):  # one does not exist
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Replace the file as a whole, with its permissions, or leave it as it was."""
+    target = path.resolve()
+    try:
+        if target.exists() and not target.is_file():  # a device or a pipe
+            path.write_bytes(data)
+        else:
+            files.replace(target, data)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def exit_with(
     outcomes: Iterable[Outcome], *, allow_skips: bool = True, done: str = "measured"
 ) -> None:
@@ -126,3 +171,145 @@ class Interruption(AbstractContextManager["Interruption"]):
             if resume is not None:
                 say(resume, err=True)
             sys.exit(self.code)
+
+
+# The live display of long commands, on standard error: a bar, and what is being done
+
+#: Drawing takes a few milliseconds of a core, which a kernel on the CPU would miss.
+_DRAWN_PER_S = 2
+_WIDEST_BAR = 40
+_WIDTH_OF_FIGURES = 35  # beside the bar: 9999/9999 0:00:00 0:00:00 left
+#: From how long the time left is estimated: a single case may take minutes.
+_ESTIMATED_OVER_S = 600
+
+
+@contextmanager
+def progress(total: int | None, done: float = 0) -> Iterator[Display]:
+    """A display on a terminal, nothing in a pipe; without a total there is only a clock.
+
+    So many of the total were `done` before.
+    """
+    console = open_console(stderr=True)
+    display = Display(console, total, done)
+    if not console.is_interactive:
+        yield display
+        return
+    from rich.live import Live
+
+    live = Live(
+        get_renderable=display.drawn,
+        console=console,
+        auto_refresh=False,  # its thread may draw in the middle of what another prints
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    ended = threading.Event()
+
+    def draw() -> None:
+        with suppress(OSError):  # the terminal may be closed
+            while not ended.wait(1 / _DRAWN_PER_S):
+                with display.lock:
+                    if not ended.is_set():
+                        live.refresh()
+
+    global _live
+    _live = display
+    try:
+        live.start(refresh=True)
+        threading.Thread(target=draw, daemon=True).start()
+        yield display
+    finally:
+        ended.set()
+        with suppress(OSError), display.lock:
+            live.stop()
+        _live = None
+
+
+class Display:
+    """What a command does, on several devices if need be; a thread draws it."""
+
+    def __init__(self, console: Console, total: int | None, done: float = 0) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        # The bar, if there is room for one, and its figures.
+        room = min(_WIDEST_BAR, console.width - _WIDTH_OF_FIGURES)
+        columns: list[str | ProgressColumn] = [TimeElapsedColumn()]
+        if total is not None:
+            columns.insert(0, MofNCompleteColumn())
+        if room > 0:
+            columns.insert(0, BarColumn(room))
+        if total is not None and room > 0:
+            columns += [TimeRemainingColumn(), "left"]
+        self._bar = Progress(
+            *columns, console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S
+        )
+        self._console = console
+        self._task = self._bar.add_task("", total=total)
+        self._done = done
+        self._doing: dict[str, str] = {}  # by device
+        #: Held while the state changes, or anything is printed or drawn.
+        self.lock = threading.RLock()
+
+    def show(self, label: str, place: str = "") -> None:
+        """What is done there from now on."""
+        from matbench.worker.worker import Worker
+
+        Worker.doing = ""
+        with self.lock:
+            self._doing[place] = label
+
+    def begin(self, label: str, place: str = "") -> None:
+        """Begin a step; the one that was begun there before is done."""
+        self.end(place)
+        self.show(label, place)
+
+    def end(self, place: str) -> None:
+        """The step that was begun there is done."""
+        with self.lock:
+            self._done += self._doing.pop(place, None) is not None
+
+    def done(self, outcome: Outcome, place: str, share: float) -> None:
+        """So much more of a case is done. The next may have been begun there already."""
+        with self.lock:
+            self._done += share
+            if self._doing.get(place) == outcome.case.label:
+                del self._doing[place]
+        if outcome.is_broken and self._console.is_terminal:
+            from rich.text import Text
+
+            from matbench.show.outcomes import STYLES
+
+            reason, _, _ = (outcome.reason or "").partition("\n")
+            status = outcome.status, STYLES[outcome.status]
+            about = safe.flat(f"{outcome.case.label}: {reason}")
+            self.print(Text.assemble(status, " ", about), no_wrap=True, overflow="ellipsis")
+
+    def print(self, text: RenderableType, **how: Any) -> None:
+        """Print above the display; by default, only the terminal breaks lines."""
+        with self.lock:
+            self._console.print(text, **(how or {"soft_wrap": True}))
+
+    def drawn(self) -> RenderableType:
+        """The bar, and a line for each device."""
+        from rich.console import Group
+        from rich.text import Text
+
+        from matbench.worker.worker import Worker
+
+        with self.lock:
+            self._bar.update(self._task, completed=round(self._done, 6))  # thirds add up
+            lines = [f"{place}  {label}" for place, label in sorted(self._doing.items())]
+            if len(lines) == 1:
+                [label] = self._doing.values()
+                # Padded, so that the case stays where it is meanwhile.
+                lines = [f"{Worker.doing:<10} {label}" if Worker.doing else label]
+            texts = (Text(safe.flat(line), no_wrap=True, overflow="ellipsis") for line in lines)
+            return Group(self._bar, *texts)

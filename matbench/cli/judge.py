@@ -6,20 +6,18 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.cli import registry
-from matbench.cli.adoption import Adopter, foreign_text
-from matbench.cli.kernel_files import is_path, load
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
+from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
@@ -90,7 +88,7 @@ class Judge:
         pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
         self._pool = ends.enter_context(pool)
         is_adopting = adopt and registry.has(registry.ADOPTION)
-        self._adopter = ends.enter_context(Adopter()) if is_adopting else None
+        self._adopter = ends.enter_context(Adopter(is_on=is_adopting))
         self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
         self._end = weakref.finalize(self, ends.close)
@@ -212,25 +210,16 @@ class Judge:
         asked: Contract | None,
     ) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
-        try:
-            kernel = self._kernel(candidate, given)
-        except UsageError:
-            text = _foreign_text(candidate)
-            if self._adopter is None or text is None:
-                raise
-            kernel = self._adopter.adopted(
-                text, _path(candidate), self.device, given, asked or Contract(),
-                lambda found: self._kernel(candidate, found),
-            )  # fmt: skip
-        else:
-            if asked is not None and kernel.file:
-                kernel = msgspec.structs.replace(kernel, breach=asked.breach(kernel))
+        kernel = self._adopter.kernel(
+            partial(self._kernel, candidate), _path(candidate),
+            partial(_foreign_text, candidate), given, asked, lambda: self.device,
+        )  # fmt: skip
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, self._place(kernel))
 
     def _kernel(self, candidate: Candidate, given: Mapping[str, Any]) -> Kernel:
         if _is_text(candidate):
             data = str(candidate).encode(errors="surrogatepass")  # refused with a reason
-            kernel = catalogue.parse(data, _path(candidate), _UNNAMED, given)
+            kernel, _ = parsed(data, _path(candidate), given, _UNNAMED)
         elif isinstance(candidate, str) and not is_path(candidate):
             return catalogue.Catalogue(catalogue.builtin()).get(candidate)
         else:

@@ -10,8 +10,8 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import open_console, show_report, show_rich
-from matbench.cli.kernel_files import KernelFiles, kernel_names
 from matbench.cli.options import FORMATS, grouped
+from matbench.cli.selection import KernelFiles, kernel_names
 from matbench.errors import UsageError
 from matbench.model import Group
 from matbench.workloads import WORKLOADS
@@ -60,8 +60,8 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     if name is None and other is not None:
         raise UsageError("--diff: name a kernel, as in `matbench kernels tiled --diff naive-2d`")
     names = [name for name in (name, other) if name]
-    loaded = files.loaded(names)
-    known, named = loaded.known, loaded.named(names)
+    known = files.loaded(names)
+    named = known.named(names)
     is_list = name is None or os.path.isdir(name)  # noqa: PTH112 - also of paths that are too long
     if is_list or other == "":
         check_previous(named or known.kernels.values(), known.kernels)

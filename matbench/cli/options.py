@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
 from matbench.cli import registry
-from matbench.cli.console import say, show_report
-from matbench.cli.outputs import require_file
-from matbench.cli.types import ListOf, Seconds, Seed, Share
+from matbench.cli.console import require_file, say, show_report
 from matbench.errors import UsageError
 from matbench.workloads import MATMUL, WORKLOADS
 
@@ -73,6 +72,76 @@ def grouped(command: F) -> F:
             decorated.__click_params__[-1].title = group.TITLE
     return decorated  # type: ignore[no-any-return]
 
+
+# Types of values
+
+
+class Seed(click.IntRange):
+    """A seed that NumPy accepts."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 2**63 - 1)
+        self.name = "integer"
+
+
+class Seconds(click.FloatRange):
+    """More than zero, and at most a day."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 86400, min_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if seconds != seconds:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return seconds
+
+
+class ListOf(click.ParamType[tuple[Any, ...]]):
+    """Some of these words, separated by commas; none if the text is empty."""
+
+    name = "list"
+
+    def __init__(self, choices: Iterable[str]) -> None:
+        self.choices = tuple(choices)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = tuple(dict.fromkeys(word.strip() for word in value.split(",") if value.strip()))
+        for word in words:
+            if word not in self.choices:
+                known = ", ".join(map(repr, self.choices))
+                self.fail(f"{word!r} is not one of {known}", param, ctx)
+        return words
+
+    def shell_complete(self, _ctx: Any, _param: Any, incomplete: str) -> list[CompletionItem]:
+        before, comma, last = incomplete.rpartition(",")
+        return [
+            CompletionItem(before + comma + choice)
+            for choice in self.choices
+            if choice.startswith(last)
+        ]
+
+
+class Share(click.ParamType[float]):
+    """A share written as `5%` or `0.05`."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        text = str(value).strip()
+        number = text.removesuffix("%")
+        try:
+            share = float(number) / (100 if number != text else 1)
+        except ValueError:
+            share = -1
+        if not 0 <= share < 10:
+            self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
+        return share
+
+
+# Groups
 
 #: How a report is printed; `rich` is for people.
 FORMATS = ("rich", "csv", "json", "plain", "github", "pipe", "html", "latex")

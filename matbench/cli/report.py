@@ -8,9 +8,8 @@ import click
 
 from matbench.cli import registry
 from matbench.cli.app import main
-from matbench.cli.console import say, show_report
+from matbench.cli.console import require_apart, say, show_report
 from matbench.cli.options import CaseReportOptions, fastest_option, grouped
-from matbench.cli.outputs import require_apart
 from matbench.errors import UsageError, listed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -13,16 +13,16 @@ import click
 
 from matbench import signals
 from matbench.cli import registry
-from matbench.cli.adoption import Adopter, Batch
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, say, say_printed, show_report
-from matbench.cli.kernel_files import (
-    ContractOptions,
-    KernelFiles,
-    files_of,
-    is_path,
-    kernel_names,
-    read_for,
+from matbench.cli.console import (
+    Display,
+    Interruption,
+    exit_with,
+    progress,
+    require_apart,
+    say,
+    say_printed,
+    show_report,
 )
 from matbench.cli.options import (
     CaseReportOptions,
@@ -32,6 +32,7 @@ from matbench.cli.options import (
     LaunchOptions,
     OutputOptions,
     ReportOptions,
+    Share,
     SizeOptions,
     SustainedOptions,
     allow_skips_option,
@@ -39,11 +40,20 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.outputs import require_apart
-from matbench.cli.progress import Display, progress
 from matbench.cli.registry import FeatureOptions
-from matbench.cli.selection import Devices, PlacedCases, SelectionOptions
-from matbench.cli.types import Share
+from matbench.cli.selection import (
+    Adopter,
+    Batch,
+    ContractOptions,
+    Devices,
+    KernelFiles,
+    PlacedCases,
+    SelectionOptions,
+    files_of,
+    is_path,
+    kernel_names,
+    read_for,
+)
 from matbench.errors import MatbenchError, UsageError
 from matbench.workloads import MATMUL
 
@@ -181,7 +191,7 @@ def run(
     seconds.require_without(smoke=more.smoke, replay=replay)
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
-    with Adopter() if more.adopt else nullcontext() as adopter:
+    with Adopter(is_on=more.adopt) as adopter:
         paths = {file for name in filter(is_path, kernels) for file in files_of(name)}
         batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, device=device,
                       contract=more.asked)  # fmt: skip

@@ -1,25 +1,335 @@
-"""The kernels and cases of a run."""
+"""Which kernels a command line means, how their files are read or adopted, and which cases they
+make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import click
 import msgspec
 
 from matbench import workloads
-from matbench.cli.kernel_files import KernelFiles, is_path
+from matbench.cli import registry
+from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions, option
-from matbench.errors import UsageError
+from matbench.errors import UsageError, refusing
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
+    from matbench.kernelfile.catalogue import Catalogue
+    from matbench.kernelfile.contract import Contract
+    from matbench.kernelfile.revision import Version
     from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+    from matbench.worker.worker import WorkerPool
 
 #: Each case with the devices of one model that may measure it: any one of them.
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
+
+
+def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+    """Kernel names for shell completion."""
+    from matbench.kernelfile import catalogue
+
+    return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
+
+
+kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete=kernel_names)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name means a file or a folder: it has a `/` or `::`, ends in `.cu`, is a version of
+    a file, is `.` or `..`, or is a file with a suffix."""
+    if name.endswith(".cu") or re.search(r"/|::|\.\w+@|^\.\.?$", name):
+        return True
+    return bool(Path(name).suffix) and os.path.isfile(name)  # noqa: PTH113 - also of paths that are too long
+
+
+#: What files in the forms of other evaluators have.
+_SUBMITTED = re.compile(rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point)\b")
+
+
+def parsed(
+    data: bytes, path: Path, given: Mapping[str, Any], shown_as: str | None = None
+) -> tuple[Kernel, str]:
+    """The kernel of a file that holds `data`, and what a user should know of how it is read.
+
+    The file is in matbench's form, or in that of another evaluator.
+    """
+    from matbench.kernelfile import catalogue
+
+    if _SUBMITTED.search(data) and registry.has(registry.SUBMISSIONS):
+        submissions = registry.load(registry.SUBMISSIONS)
+        read: tuple[Kernel, str] | None = submissions.kernel(data, path, given, shown_as)
+        if read is not None:
+            return read
+    return catalogue.parse(data, path, shown_as, given), ""
+
+
+def load(path: Path, given: Mapping[str, Any], shown_as: str | None = None) -> tuple[Kernel, str]:
+    """The same of a file."""
+    from matbench.kernelfile import catalogue, python_file
+
+    file = Path(python_file.split(str(path))[0])
+    return parsed(catalogue.read(file, shown_as or str(file)), path, given, shown_as)
+
+
+def files_of(path: str) -> list[str]:
+    """The `*.cu` files of a folder; of anything else, and of a folder without any, the path."""
+    # Unlike `Path.glob`, it finds nothing where a path is too long.
+    found = glob.glob(f"{glob.escape(path)}/*.cu")  # noqa: PTH207
+    return sorted(str(Path(file)) for file in found) or [path]
+
+
+@dataclass(frozen=True)
+class ContractOptions:
+    """What kernel files are asked to compute."""
+
+    TITLE: ClassVar = None
+
+    contract: tuple[str, ...] = option(
+        "--contract",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="What kernel files must compute: transpose=NT, layout=column-major, beta=1, "
+        "where=N%4==0. Default: C = A·B, row-major, of any size, from those that are adopted. "
+        "Repeatable.",
+    )
+
+    @property
+    def asked(self) -> Contract | None:
+        """The contract; None if none is given."""
+        from matbench.kernelfile.contract import Contract
+
+        given = _given("--contract", self.contract, {}, "transpose=NT")
+        return Contract.of(given) if given else None
+
+
+def _given(name: str, texts: Sequence[str], table: dict[str, Any], example: str) -> dict[str, Any]:
+    """The table with the values of an option `KEY=VALUE`, where keys may have parts: `sweep.BM`."""
+    from matbench.kernelfile import tables
+
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{name} {text!r:.60}: expected KEY=VALUE, such as {example}")
+        inner = table
+        *tops, last = (part.strip() for part in key.split("."))
+        for top in tops:
+            inner = inner.setdefault(top, {})
+            if not isinstance(inner, dict):
+                raise UsageError(f"{name} {text!r:.60}: {top} is given twice")
+        if last in inner:
+            raise UsageError(f"{name} {text!r:.60}: {key.strip()} is given twice")
+        inner[last] = tables.value(value.strip(), *tops, last)
+    return table
+
+
+@dataclass(frozen=True)
+class KernelFiles:
+    """How a kernel file that is named is read."""
+
+    TITLE: ClassVar = "Front matter of a kernel file"
+
+    front_matter: tuple[str, ...] = option(
+        "--front-matter",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A key of front matter: precision=tf32, args=A,B,C,N, sweep.BM=64,128. Repeatable.",
+    )
+    entry: str | None = option(
+        "--entry",
+        metavar="NAME",
+        help="The function to call: sgemm<float>, or 'host sgemm' for one on the host.",
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The front matter that the command line gives."""
+        table: dict[str, Any] = {} if self.entry is None else {"entry": self.entry}
+        return _given("--front-matter", self.front_matter, table, "precision=tf32")
+
+    def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
+        """The kernel of a file, or of one as of a revision: `mine.cu@v1`; keys are those `given`,
+        by default the command line's."""
+        from matbench.kernelfile import revision
+
+        version = revision.named(path)
+        if version is None:
+            kernel, told = load(Path(path), self.given if given is None else given)
+            if told:
+                say(told, err=True)
+            return kernel
+        found = self.as_of(version)
+        if found is None:
+            raise UsageError(f"{version}: that revision does not have the file")
+        return found
+
+    def as_of(self, version: Version) -> Kernel | None:
+        """The kernel of a version, named after it; None if the revision does not have its file.
+
+        Its files are there until the command ends. `UsageError`: there is no git, no repository or
+        no such revision, or the kernel is not valid.
+        """
+        from matbench import temporary
+        from matbench.kernelfile import revision
+
+        folder = click.get_current_context().with_resource(temporary.folder())
+        root, name = revision.place(version)
+        sha = revision.commit(str(version), version.revision, root)
+        taken = revision.take(version, root, name, sha, folder, self.given)
+        if taken is None:
+            return None
+        kernel, _ = load(taken.path, taken.given, taken.shown)
+        return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
+
+    def loaded(self, names: Sequence[str]) -> Catalogue:
+        """All kernels, with those of the files and folders that are named."""
+        from matbench.kernelfile import catalogue
+
+        paths = [*dict.fromkeys(filter(is_path, names))]
+        files = {path: files_of(path) for path in paths}
+        every = [*dict.fromkeys(file for path in paths for file in files[path])]
+        self._require_one(every)
+        read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
+        own = {path: [read[file] for file in files[path]] for path in paths}
+        return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
+
+    def _require_one(self, paths: Sequence[str]) -> None:
+        """Front matter is for one kernel file, or versions of it."""
+        from matbench.kernelfile import revision
+
+        versions = ((path, revision.named(path)) for path in paths)
+        files = {version.shown if version else path for path, version in versions}
+        if self.given and len(files) != 1:
+            named = (
+                f"several are named: {', '.join(paths)}" if files else "name one such as mine.cu"
+            )
+            raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
+
+    def one(self, name: str) -> Kernel:
+        """The kernel that `KERNEL|FILE` means."""
+        found = self.loaded([name]).named([name])
+        if len(found) > 1:
+            raise UsageError(f"{name}: this command takes one kernel, not a folder of several")
+        return found[0]
+
+
+def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]:
+    """The files that these kernels are read from, and all others that these names mean."""
+    kernels = list(kernels)
+    named = [Path(file) for name in filter(is_path, names) for file in files_of(name)]
+    sources = [*named, *(Path(kernel.file) for kernel in kernels if kernel.file)]
+    headers = [Path(header.path) for kernel in kernels for header in kernel.includes]
+    return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]
+
+
+class Adopter:
+    """Reads kernels that are to compute what a contract says. If it `is_on`, it finds the front
+    matter of files without any by trials, in a process of its own, which starts with the first."""
+
+    def __init__(self, *, is_on: bool) -> None:
+        self._adoption = registry.load(registry.ADOPTION) if is_on else None
+        self._pool: WorkerPool | None = None
+
+    def __enter__(self) -> Adopter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.__exit__()
+
+    def kernel(
+        self,
+        read: Callable[[Mapping[str, Any]], Kernel],
+        path: Path,
+        foreign: Callable[[], str | None],
+        given: Mapping[str, Any],
+        contract: Contract | None,
+        device: Callable[[], DeviceInfo],
+    ) -> Kernel:
+        """The kernel that `read` makes with the keys `given`; if it makes none, and the text is
+        `foreign`, with others, too, so that it computes what the contract and these keys ask for.
+        It never runs if it does something else.
+
+        `UsageError` if there is none, or if no call of it is right.
+        """
+        from matbench.kernelfile import front_matter, syntax, tables
+        from matbench.kernelfile.contract import Contract
+
+        try:
+            kernel = read(given)
+            return kernel if contract is None else contract.judged(kernel)
+        except UsageError:
+            if self._adoption is None or (text := foreign()) is None:
+                raise
+        front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
+            dict(given)
+        )  # raises an error if one of these keys is wrong
+        asked = (contract or Contract()).pinned(given)
+        self._pool = self._pool or self._adoption.pool()
+        try:
+            with syntax.located(path):
+                worker = self._pool.worker(device())
+                found = self._adoption.adoption(text, path, given, worker)
+            kernel = asked.judged(read(found.table))
+            if kernel.never is None:
+                given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
+                kernel = read(tables.merged(found.table, given))
+        except UsageError as error:
+            raise UsageError(f"no front matter, and {error}") from None
+        return msgspec.structs.replace(kernel, adoption=found)
+
+
+def foreign_text(path: Path) -> str | None:
+    """The text of a kernel file without front matter; None if it has any, or is no file."""
+    from matbench.kernelfile import catalogue, front_matter, python_file, tables
+
+    has_none = path.suffix in front_matter.COMPILED or python_file.is_python(str(path))
+    if not path.is_file() or has_none or path.with_suffix(".toml").exists():
+        return None
+    text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    return text if tables.FENCE.search(text) is None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch(KernelFiles):
+    """Kernel files of a command, which an `adopter` reads.
+
+    Only if there are `several` is a bad file not an error: its cases fail.
+    """
+
+    several: bool
+    adopter: Adopter
+    device: DeviceOptions
+    contract: Contract | None
+
+    def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
+        from matbench.kernelfile import catalogue
+        from matbench.model import Kernel, LaunchRules, Skip
+
+        file = Path(path)
+        try:
+            with refusing(path):
+                kernel = self.adopter.kernel(
+                    partial(super().read, path), file, partial(foreign_text, file), self.given,
+                    self.contract, lambda: self.device.choose_all()[0],
+                )  # fmt: skip
+            catalogue.require_no_disguise(kernel)
+        except UsageError as error:
+            if not self.several:
+                raise
+            never = Skip("refused", str(error).removeprefix(f"{path}: "))
+            return Kernel(path, LaunchRules((), ()), path=path, file=path, never=never)
+        if kernel.adoption is not None:
+            say(f"adopted {path} for this run; `matbench adopt` writes its table", err=True)
+        return kernel
 
 
 class Devices(Protocol):
@@ -63,8 +373,8 @@ class SelectionOptions:
         """
         baselines = [name.strip() for text in self.baselines for name in text.split(",")]
         own = [*filter(is_path, baselines)]
-        loaded = files.loaded([*names, *own])
-        catalogue, chosen = loaded.known, loaded.named(names)
+        catalogue = files.loaded([*names, *own])
+        chosen = catalogue.named(names)
         for kernel in chosen:
             if self.workload not in (None, kernel.workload):
                 raise UsageError(
@@ -81,10 +391,9 @@ class SelectionOptions:
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
             chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        chosen += loaded.named(own)
-        known = [name for name in baselines if name not in own]
-        if known:
-            chosen += catalogue.baselines(known, {kernel.workload for kernel in chosen})
+        chosen += catalogue.named(own)
+        if others := [name for name in baselines if name not in own]:
+            chosen += catalogue.baselines(others, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
     def cases(

@@ -15,9 +15,8 @@ import msgspec
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.kernel_files import ContractOptions
-from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
-from matbench.cli.types import Seconds
+from matbench.cli.options import DeadlineOptions, DeviceOptions, Seconds, SizeOptions, grouped
+from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
 from matbench.records import encoding

@@ -49,32 +49,10 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
     digest = hashlib.sha256(msgspec.msgpack.encode(named)).hexdigest()
 
     def parsed() -> bytes:
-        return msgspec.msgpack.encode(
-            [
-                _baseline(python_file.parse(data, path), shown)
-                if path.suffix == ".py"
-                else front_matter.parse(data, shown, path, reader=_reader_of(path))
-                for data, shown, path in given
-                if path.suffix != ".cuh"
-            ]
-        )
+        kernels = [parse(data, path, shown) for data, shown, path in given if path.suffix != ".cuh"]
+        return msgspec.msgpack.encode(kernels)
 
     return msgspec.msgpack.decode(cache.kept(f"kernels {digest}", parsed), type=list[Kernel])
-
-
-def _is_baseline(path: Path) -> bool:
-    return path.resolve().parent == kernels_folder().resolve() / "baselines"
-
-
-def _reader_of(path: Path) -> type[Reader]:
-    if path.suffix in front_matter.COMPILED:
-        return compiled.CompiledReader
-    return BaselineReader if _is_baseline(path) else HostReader
-
-
-def _baseline(kernel: Kernel, shown: str) -> Kernel:
-    path = f"{shown}{python_file.SEPARATOR}{kernel.entry}"
-    return msgspec.structs.replace(kernel, library=BASELINE, group="baseline", path=path)
 
 
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
@@ -82,29 +60,38 @@ def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | Non
 
     A `UsageError` names the file and the line that is wrong.
     """
-    if python_file.is_python(str(path)):
-        file = Path(python_file.split(str(path))[0])
-        with refusing(str(file)):
-            kernel = python_file.parse(read(file, str(file)), path, given, shown_as)
-            return _baseline(kernel, str(file)) if _is_baseline(file) else kernel
-    return parse(read(path, shown_as or str(path)), path, shown_as, given)
+    file = Path(python_file.split(str(path))[0])
+    return parse(read(file, shown_as or str(file)), path, shown_as, given)
 
 
 def parse(
     data: bytes, path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None
 ) -> Kernel:
     """The kernel of a file that holds `data`."""
-    beside = path.with_suffix(".toml")
-    matter = None
-    if beside.is_file() and beside != path:
-        try:
-            text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
-        matter = tables.Beside(shown_as or str(beside), text.replace("\r\n", "\n"))
-    shown = shown_as or str(path)
+    file = Path(python_file.split(str(path))[0])
+    shown = shown_as or str(file)
+    is_baseline = file.resolve().parent == kernels_folder().resolve() / "baselines"
     with refusing(shown):
-        return front_matter.parse(data, shown, path, matter, given, _reader_of(path))
+        if file.suffix == ".py":
+            kernel = python_file.parse(data, path, given, shown)
+            own = {"library": BASELINE, "group": "baseline"} if is_baseline else {}
+            return msgspec.structs.replace(kernel, **own)
+        reader: type[Reader] = BaselineReader if is_baseline else HostReader
+        if file.suffix in front_matter.COMPILED:
+            reader = compiled.CompiledReader
+        return front_matter.parse(data, shown, path, _beside(path, shown_as), given, reader)
+
+
+def _beside(path: Path, shown_as: str | None) -> tables.Beside | None:
+    """The table in a file of its own beside a kernel file, if there is one."""
+    beside = path.with_suffix(".toml")
+    if not beside.is_file() or beside == path:
+        return None
+    try:
+        text = read(beside, str(beside))[: front_matter.MAX_FILE_BYTES].decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{beside}: not UTF-8 text; is it front matter?") from None
+    return tables.Beside(shown_as or str(beside), text.replace("\r\n", "\n"))
 
 
 def read(path: Path, shown: str) -> bytes:
@@ -173,9 +160,14 @@ def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> No
 
 
 class Catalogue:
-    def __init__(self, kernels: Iterable[Kernel]) -> None:
+    """Kernels by name; `own` are those of files and folders by their paths."""
+
+    def __init__(
+        self, kernels: Iterable[Kernel], own: Mapping[str, list[Kernel]] | None = None
+    ) -> None:
         # One file may be named twice, also by different paths; the last one counts.
         self.kernels = {kernel.name: kernel for kernel in kernels}
+        self.own = own or {}
         for kernel in self.kernels.values():
             line_to(kernel, self.kernels)  # no loop
 
@@ -188,6 +180,10 @@ class Catalogue:
             hint = f"did you mean {near[0]!r}?" if near else "see `matbench kernels`"
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]
+
+    def named(self, names: Iterable[str]) -> list[Kernel]:
+        """The kernels that names and paths mean, those of a folder all; `UsageError` as `get`."""
+        return [kernel for name in names for kernel in self.own.get(name) or [self.get(name)]]
 
     def group(self, name: Group | str, workload: str | None = workloads.DEFAULT) -> list[Kernel]:
         """The kernels of a group (`all`: of every group) and workload, branch by branch.

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import Reader
-from matbench.kernelfile.signature import TENSOR_MAP, Signature
+from matbench.kernelfile.signature import TENSOR_MAP, Entry, Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
 

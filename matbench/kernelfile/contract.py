@@ -15,7 +15,7 @@ from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.kernelfile.sizes import numbers
-from matbench.model import Factors, Kernel, Layout, Problem, Transpose
+from matbench.model import Factors, Kernel, Layout, Problem, Skip, Transpose
 
 #: Sides at which conditions are compared: odd ones, powers of two, and multiples of usual tiles.
 _SIDES = (1, 2, 3, 5, 7, 8, 12, 17, 48, 64, 96, 1000, 1024)
@@ -63,6 +63,12 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def words(self) -> str:
         return _product(self.transpose, self.beta) + _in_order(self.layout)
+
+    def judged(self, kernel: Kernel) -> Kernel:
+        """The kernel; its cases are wrong if it does something else."""
+        if not (breach := self.breach(kernel)):
+            return kernel
+        return msgspec.structs.replace(kernel, never=Skip("breach", breach))
 
     def breach(self, kernel: Kernel) -> str:
         """What a kernel does instead of this, by its table; empty if it does this."""

@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
 
@@ -229,7 +228,7 @@ class _File:
             if (is_asm or is_narrow or _WARPS.fullmatch(text)) and not _is_conditional(inner):
                 raise NeedsCudaError("inline PTX" if is_asm else f"`{meant}`", self.code, inner)
             if bound and inner.type in _BOUND:
-                yield inner.start_byte, inner.end_byte, entries.with_types(text, bound)
+                yield inner.start_byte, inner.end_byte, signature.with_types(text, bound)
 
 
 def _top(root: syntax.Node) -> Iterator[syntax.Node]:
@@ -247,7 +246,7 @@ def _header(node: syntax.Node) -> str:
     """The header that a line includes; empty if a macro names it."""
     path = syntax.fields(node, "path")
     is_named = path is not None and path.type in ("string_literal", "system_lib_string")
-    return syntax.text_of(path)[1:-1] if path is not None and is_named else ""
+    return syntax.text_of(path)[1:-1] if is_named else ""
 
 
 def _is_macro(node: syntax.Node) -> bool:
@@ -271,21 +270,14 @@ def _without_braces(node: syntax.Node) -> Iterator[syntax.Edit]:
 
 def _names(node: syntax.Node) -> set[str]:
     """The names that a top-level node defines."""
-    names = set()
     inner = signature.untemplated(node)
-    name = syntax.fields(inner, "name")
-    if name is not None:
-        names.add(syntax.text_of(name))
+    names = {syntax.text_of(syntax.fields(inner, "name"))}
     if inner.type in ("function_definition", "declaration", "type_definition"):
         for child in inner.children_by_field_name("declarator"):
-            declared = syntax.declared(child)
-            named = declared if declared is not None else child
-            names.add(syntax.text_of(named).rpartition("::")[2])
-        kind = syntax.fields(inner, "type")
-        name = syntax.fields(kind, "name") if kind is not None else None
-        if name is not None:
-            names.add(syntax.text_of(name))
-    return {name.partition("<")[0].strip() for name in names}  # a specialisation is of its template
+            names.add(syntax.text_of(syntax.declared(child) or child).rpartition("::")[2])
+        names.add(syntax.text_of(syntax.fields(syntax.fields(inner, "type"), "name")))
+    # A specialisation is of its template.
+    return {name.partition("<")[0].strip() for name in names} - {""}
 
 
 def _is_host(node: syntax.Node) -> bool:
@@ -312,7 +304,6 @@ def _is_conditional(node: syntax.Node) -> bool:
 
 def _is_guard(node: syntax.Node) -> bool:
     first = [syntax.fields(child, "name") for child in node.named_children[1:2]]
-    name = syntax.fields(node, "name")
-    named = [syntax.text_of(inner) for inner in (name, *first) if inner is not None]
+    named = [syntax.text_of(inner) for inner in (syntax.fields(node, "name"), *first) if inner]
     is_open = node.type == "preproc_ifdef" and syntax.text_of(node).startswith("#ifndef")
     return is_open and len(named) == 2 and named[0] == named[1]

@@ -16,16 +16,15 @@ import msgspec
 
 from matbench import workloads
 from matbench.errors import MatbenchError, UsageError, listed
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, signature, sizes, tables
-from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
     BYTES,
     EIGHT_BITS,
     INTEGERS,
+    KINDS,
     SCALE_OF,
     STORAGE,
     WORKSPACE,
@@ -38,7 +37,6 @@ from matbench.model import (
     Precision,
     Problem,
     Scales,
-    Storage,
 )
 
 MAX_FILE_BYTES = 500_000
@@ -128,8 +126,8 @@ class Reader:
     needs: tuple[str, ...] = ()
     #: Keys that they have no use for, and why.
     unused: tuple[tuple[str, ...], str] = ((), "")
-    #: Whether they may compute any workload.
-    is_general = True
+    #: The only keys of `[launch]` that they have a use for; None: all.
+    launch: tuple[str, ...] | None = None
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -188,7 +186,7 @@ class Reader:
         tuned = sorted(entry.names & (front.tune.keys() - front.sweep.keys()))
         sweep = front.sweep | {name: front.tune[name][:1] for name in tuned}
         kernel = Kernel(
-            **values | {"entry": entries.as_text(entry), "args": args, "sweep": sweep},
+            **values | {"entry": signature.as_text(entry), "args": args, "sweep": sweep},
             source=self.given,
             path=self.shown,
             file=str(self.file.absolute()) if self.file is not None else "",
@@ -241,19 +239,22 @@ class Reader:
         except msgspec.ValidationError as error:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
-        if front.workload != workloads.DEFAULT and not self.is_general:
+        if front.workload != workloads.DEFAULT and KINDS[self.library].is_apart:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
+        if self.launch is not None and not {*table.get("launch", ())} <= {*self.launch}:
+            only = listed((f"`{key}`" for key in self.launch), "and")
+            self.wrong(f"launch: only {only}; the function launches its kernels itself", "launch")
         requires = tuple(dict.fromkeys((*front.requires, *self.needs)))
         return msgspec.structs.replace(front, requires=requires)
 
-    def pointers(self, front: FrontMatter, known: Sequence[Storage] = ()) -> dict[str, str]:
-        """The C++ types of buffers' elements, of those `known`, where only the table says them."""
+    def pointers(self, front: FrontMatter) -> dict[str, str]:
+        """The C++ types of buffers' elements, where only the table says them."""
         usual = front.storage or ("float32" if front.precision == "tf32" else front.precision)
         types = {}
         workload = workloads.get(front.workload)
         for buffer in workload.buffers:
             key = "result" if buffer == "C" else "storage"
-            kind, allowed = getattr(front, key), known or workload.storages(buffer, usual)
+            kind, allowed = getattr(front, key), workload.storages(buffer, usual)
             if kind not in (None, *allowed):
                 self.wrong(f"{key}: {kind}; known: {', '.join(allowed)}", key)
             kind = kind or (usual if usual in allowed else allowed[0])
@@ -277,18 +278,18 @@ class Reader:
                     with contextlib.suppress(signature.SourceError):
                         functions += signature.functions(unpacked(text))
                 wanted = self.wanted(front, functions)
-                function = entries.find(functions, wanted)
+                function = signature.find(functions, wanted)
         named_by = "entry" if "entry" in self.table.values else "name"
         if function is None:
             self.no_entry(functions, wanted, named_by)
         unbound = [p for p in function.template[len(wanted.arguments) :] if p.default is None]
         if named_by == "name" and unbound:  # reported with other missing keys
-            wanted = entries.parsed(entries.suggested(function)) or wanted
+            wanted = signature.entry_named(signature.suggested(function)) or wanted
         with self.blaming(named_by):
-            called = entries.called(function, wanted, signature.aliases(self.source))
+            called = signature.called(function, wanted, signature.aliases(self.source))
             if not all(map(signature.is_known, called.parameters)):
                 types = signature.aliases(*reversed(headers), self.source)
-                called = entries.called(function, wanted, types)
+                called = signature.called(function, wanted, types)
             signature.checked(called.parameters, function.line)
         return wanted._replace(name=function.name), called
 
@@ -296,13 +297,13 @@ class Reader:
         """The entry of the table; else the function with the kernel's name, or the only one, and
         its swept template arguments."""
         if "entry" in self.table.values:
-            if (named := entries.parsed(front.entry)) is None:
+            if (named := signature.entry_named(front.entry)) is None:
                 self.wrong(f"entry {front.entry!r:.60}: not the name of a function", "entry")
             return named
         usual = re.sub(r"\W", "_", front.name)
         names = list(dict.fromkeys(function.name for function in functions))
         wanted = Entry(names[0] if len(names) == 1 and usual not in names else usual, ())
-        function = entries.find(functions, wanted)
+        function = signature.find(functions, wanted)
         for parameter in function.template if function else ():
             if parameter.name not in {*front.sweep, *front.tune, *front.let}:
                 break
@@ -494,7 +495,7 @@ class Reader:
             kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
             wrong = f"{kinds}; operands must have the same type"
         if wrong:
-            name = entries.entry_of(kernel).name
+            name = signature.entry_of(kernel).name
             self.fail(wrong, signature.line_of(self.source, name, index))
         if buffer == "C":
             return

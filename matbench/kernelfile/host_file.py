@@ -11,11 +11,9 @@ from typing import Any
 import msgspec
 
 from matbench import workloads
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, signature, syntax
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import ON_HOST, Reader
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import (
     BASELINE,
     HOST,
@@ -24,7 +22,6 @@ from matbench.model import (
     FrontMatter,
     Included,
     Kernel,
-    LaunchRules,
     Parameter,
 )
 
@@ -63,7 +60,7 @@ class HostReader(Reader):
 
     library = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
-    is_general = False
+    launch = ("where", "workspace_bytes")
 
     @classmethod
     def reads(cls, entry: str) -> bool:
@@ -71,11 +68,6 @@ class HostReader(Reader):
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)
-        rules = front.launch
-        plain = LaunchRules((1,), (1,), workspace_bytes=rules.workspace_bytes, where=rules.where)
-        if rules != plain:
-            only = "only `where` and `workspace_bytes`; the function launches its kernels itself"
-            self.wrong(f"launch: {only}", "launch")
         for reason in filter(None, map(mistake, front.options)):
             self.wrong(reason, "options")
         if "host" in front.requires:
@@ -89,19 +81,19 @@ class HostReader(Reader):
 
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         self.refuse(("storage", "result"), "only if no source in C says it; the pointers do")
-        wanted = entries.parsed(front.entry.removeprefix(ON_HOST))
+        wanted = signature.entry_named(front.entry.removeprefix(ON_HOST))
         if wanted is None:
             self.wrong(f"entry {front.entry!r:.80}: not the name of a function", "entry")
         texts = [self.given, *includes.texts(included, self.SEARCHED_BYTES)]
         with self.blaming("entry"):
             functions = [function for text in texts for function in signature.host_functions(text)]
-        function = entries.find(functions, wanted)
+        function = signature.find(functions, wanted)
         if function is None:
             names = ", ".join(dict.fromkeys(function.name for function in functions))
             there = f"; the file has {names:.200}" if names else ""
             self.wrong(f"no function {wanted.name}(…) on the host{there}", "entry")
         with self.blaming("entry"):
-            called = entries.called(function, wanted, signature.aliases(*reversed(texts)))
+            called = signature.called(function, wanted, signature.aliases(*reversed(texts)))
         # One argument says that it is a template; C++ knows the defaults of the others.
         defaults = tuple(p.default for p in function.template[:1] if p.default is not None)
         return Entry(function.name, wanted.arguments or defaults), called
@@ -137,7 +129,6 @@ class BaselineReader(HostReader):
     """Reads that of matbench's own baselines, which are trusted and may compute any workload."""
 
     library = BASELINE
-    is_general = True
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         return msgspec.structs.replace(super().front(table), group="baseline")

@@ -14,7 +14,6 @@ import msgspec
 
 from matbench.errors import BuildError
 from matbench.kernelfile import device_part, expressions, includes, signature, syntax
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile.tables import FENCE
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel, Parameter
@@ -27,8 +26,6 @@ TELLTALE = re.compile(
     r"\b(?:MATBENCH|matbench)_\w*|\bdefined\b\W*__syncthreads\b"
     r"|#[ \t]*(?:el)?if(?:n?def)?\b(?:\\\n|[^\n])*\b__syncthreads\b"
 )
-#: A header that is included with quotation marks.
-_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 #: Attributes of a kernel that a device function must not have.
 _DRESS = re.compile(
     r"\bstatic\b|\binline\b|\b__forceinline__\b|\b__global__\b"
@@ -61,7 +58,7 @@ def plain_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
     if kernel.is_extern_c:
         return unit
     values = expressions.constants(kernel.let, params or {})
-    return unit + _MARK.format(entry=entries.written(entries.entry_of(kernel), values))
+    return unit + _MARK.format(entry=signature.written(signature.entry_of(kernel), values))
 
 
 def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
@@ -69,7 +66,7 @@ def prepared(kernel: Kernel, *, has_libraries: bool) -> Kernel:
     unpacked here, or includes headers of other libraries that may not be there."""
     flat, own_headers = _flat(kernel)
     source = unpacked(flat)
-    function = entries.find(signature.functions(source), entries.entry_of(kernel))
+    function = signature.find(signature.functions(source), signature.entry_of(kernel))
     is_host = "<<<" in flat or device_part.host_headers(flat, own_headers)
     if function is None or (source == flat and (has_libraries or not is_host)):
         return kernel
@@ -85,8 +82,9 @@ def left_out(kernel: Kernel) -> dict[str, str]:
 def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
     own_headers = tuple(header.name for header in kernel.includes)
     if FENCE.search(kernel.source):  # whoever wrote a table into it meant its headers, too
-        named = _QUOTED.findall(kernel.source)
-        own_headers += tuple(name for name in named if not device_part.is_of_library(name))
+        quoted = (text for text in includes.operands(kernel.source) if text.startswith('"'))
+        names = filter(None, map(includes.name_in, quoted))
+        own_headers += tuple(name for name in names if not device_part.is_of_library(name))
     return includes.flattened(kernel), own_headers
 
 
@@ -128,11 +126,11 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     bounds move to the new entry. Tensor maps stay in the new entry's parameters; the kernel takes
     references to them.
     """
-    entry = entries.entry_of(kernel)
+    entry = signature.entry_of(kernel)
     for source in (kernel.source, includes.flattened(kernel)):  # with the headers if it is there
         code = syntax.expanded(source)
         nodes = signature.entries(syntax.parse(syntax.skeleton(code)))
-        wanted = entries.find(map(signature.function, nodes), entry)
+        wanted = signature.find(map(signature.function, nodes), entry)
         node = next((node for node in nodes if signature.function(node) == wanted), None)
         if node is not None:
             break
@@ -145,17 +143,17 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
         )
     attributes: dict[str, str] = {}
     code = syntax.applied(code, _as_device_function(node, code, attributes))
-    values = entries.bound(signature.function(node), entry)
+    values = signature.bound(signature.function(node), entry)
     params = expressions.constants(kernel.let, params) if values else params
     shape = ""
     # Without launch bounds the compiler ignores `setmaxnreg`, and may use too many registers.
     for attribute in ("cluster_dims", "launch_bounds"):
         if text := attributes.get(f"__{attribute}__"):
-            text = entries.with_values(entries.with_types(text, values), params)
+            text = signature.with_values(signature.with_types(text, values), params)
             shape += f"__attribute__(({attribute}({text}))) "
     declared = "".join(f"{declaration(p)}, " for p in kernel.parameters)
     space = entry.name.removesuffix(entry.last_name)
-    called = entries.written(entry._replace(name=space + _DEVICE_NAME), params)
+    called = signature.written(entry._replace(name=space + _DEVICE_NAME), params)
     call = f"{called}({', '.join(p.name for p in kernel.parameters)});"
     return f"""{prelude}
 {line_directive(kernel.path)}

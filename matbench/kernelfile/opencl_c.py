@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from matbench import cache
 from matbench.errors import MatbenchError
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import expressions, includes, signature, syntax
 from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
@@ -73,20 +72,20 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     before and after the kernel. It has one more parameter, which points to five zeroed 64-bit
     numbers per block; the first two become its start and end.
     """
-    entry = entries.entry_of(kernel)
+    entry = signature.entry_of(kernel)
     source = unpacked(includes.flattened(kernel))
-    function = entries.find(signature.functions(source), entry)
+    function = signature.find(signature.functions(source), entry)
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     constants = expressions.constants(kernel.let, params)
     bound = tuple(
-        (name, entries.with_values(text, constants))
-        for name, text in entries.bound(function, entry).items()
+        (name, signature.with_values(text, constants))
+        for name, text in signature.bound(function, entry).items()
     )
     own_headers = tuple(header.name for header in kernel.includes)
     code = device_part(source, function.name, bound, own_headers)
     text, dynamic = _unit(code, Path(kernel.path).name, entry.last_name)
-    macros = entries.macros(kernel, params)
+    macros = signature.macros(kernel, params)
     if clock is None:
         return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
@@ -124,12 +123,9 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
     functions = signature.entries(syntax.parse(syntax.skeleton(code)))
     for node in syntax.walk(syntax.parse(code)):
         if node.type == "declaration" and "__shared__" in signature.words(node):
-            declared = syntax.fields(node, "declarator")
-            name = syntax.declared(declared) if declared is not None else None
-            kind = syntax.fields(node, "type")
             if "extern" in signature.words(node):
-                if dynamic is None and name is not None and kind is not None:
-                    dynamic = syntax.text_of(kind), syntax.text_of(name)
+                kind, name = (syntax.fields(node, part) for part in ("type", "declarator"))
+                dynamic = dynamic or (syntax.text_of(kind), syntax.text_of(syntax.declared(name)))
                 edits.append((node.start_byte, node.end_byte, ""))
             else:
                 edits += _hoisted(node, code, functions)

@@ -12,20 +12,16 @@ import msgspec
 
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import includes
-from matbench.kernelfile.entry import Entry
 from matbench.kernelfile.front_matter import Reader, decoded
-from matbench.kernelfile.signature import Signature
-from matbench.kernelfile.tables import Table
+from matbench.kernelfile.signature import Entry, Signature
+from matbench.kernelfile.tables import FENCE, Table
 from matbench.model import (
-    EIGHT_BITS,
     PYTHON,
     SCALE_OF,
     FrontMatter,
     Included,
     Kernel,
-    LaunchRules,
     Parameter,
-    Storage,
 )
 
 #: Between the path of a file and the name of its function.
@@ -38,17 +34,11 @@ ARRAYS = {
 }  # fmt: skip
 #: Those of them that cannot run on a CPU.
 _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
-_STORAGES: tuple[Storage, ...] = (
-    "float32", "float16", "bfloat16", "float64", "int32", *EIGHT_BITS
-)  # fmt: skip
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
 _NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
     ("alpha", "beta"), "double"
-)
-_FENCE = re.compile(
-    r"^# /// matbench[ \t]*\n(?:(?!# /// matbench)#[^\n]*\n)*?# ///[ \t]*$", re.MULTILINE
 )
 #: The most functions of which one is chosen if none is named.
 _MOST_FUNCTIONS = 100
@@ -84,7 +74,7 @@ def parse(
         ) from None
     function = _function(module, source, shown, name)
     for opening in _OPENING.finditer(source):
-        if not _FENCE.match(source, opening.start()):
+        if not FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
             raise UsageError(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
@@ -142,18 +132,18 @@ def place_of(kernel: Kernel) -> tuple[int, str]:
 
 
 def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, shown: str) -> str:
-    """The table between a function and the one before it, with its fences as in a kernel file, and
-    at the same lines; empty if there is none."""
+    """The table between a function and the one before it, with its fences, and at the same lines;
+    empty if there is none."""
     others = [n.end_lineno or 0 for n in module.body if isinstance(n, ast.FunctionDef)]
     above = max((line for line in others if line < function.lineno), default=0)
     tables = []
     start = at = 0
-    for fence in _FENCE.finditer(source):
+    for fence in FENCE.finditer(source):
         start, at = start + source.count("\n", at, fence.start()), fence.start()
-        if above <= start < function.lineno:
-            tables.append("\n" * start + re.sub("^#", "//", fence[0], flags=re.MULTILINE))
+        if fence["mark"] == "#" and above <= start < function.lineno:
+            tables.append("\n" * start + fence[0])
     if len(tables) > 1:
-        line = tables[1].count("\n", 0, tables[1].index("/")) + 1
+        line = tables[1].count("\n", 0, tables[1].index("#")) + 1
         raise UsageError(f"{shown}:{line}: a second table above {function.name}; join them")
     return tables[0] if tables else ""
 
@@ -162,7 +152,7 @@ class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
     library = PYTHON
-    is_general = False
+    launch = ("where",)
     unused = (
         ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune"),
         "a function of Python has no use for it; remove it",
@@ -188,15 +178,13 @@ class _Reader(Reader):
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front({"name": self.function.name.lower().strip("_"), **table})
-        if front.launch != LaunchRules((1,), (1,), where=front.launch.where):
-            self.wrong("launch: only `where`; the function launches its kernels itself", "launch")
         usual = "float32" if front.precision == "tf32" else front.precision
         if "precision" in table and front.storage not in (None, usual):
             self.wrong(f"storage: {front.storage} is not read as {front.precision}", "storage")
         return front
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:
-        name, types = self.function.name, self.pointers(front, _STORAGES)
+        name, types = self.function.name, self.pointers(front)
         matrices, named = self.parameters(front)
         scales = SCALE_OF.values() if front.scales else ()
         usual = ["A", "B", *scales, "C"][: len(matrices)]

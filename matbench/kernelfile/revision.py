@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from matbench import files, programs
 from matbench.errors import UsageError
 from matbench.kernelfile import includes, python_file, tables
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 
 #: A file, a revision, which may contain anything, and a function.
 _WRITTEN = re.compile(r"(.*?\.\w+)@(.*?)(?:::(\w+))?", re.DOTALL)
@@ -60,7 +60,7 @@ def named(name: str) -> Version | None:
 
 def version(kernel: Kernel, revision: str) -> Version:
     """The version of a kernel's file; `UsageError` if it has none of its own."""
-    if kernel.library == BASELINE or not kernel.file:
+    if kernel.kind.is_library or not kernel.file:
         raise UsageError(f"{kernel.name}: a library has no kernel file to compare with")
     if named(kernel.path) is not None:
         raise UsageError(f"{kernel.path}: is of a revision already; name the file")

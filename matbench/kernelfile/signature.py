@@ -1,18 +1,18 @@
-"""The signature of a kernel's entry: its name and its parameters."""
+"""The entry of a kernel: its signature in the source, and how front matter names it."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import re
-import struct
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from matbench.kernelfile import syntax
+from matbench.kernelfile import expressions, syntax
 from matbench.kernelfile.syntax import SourceError as SourceError
-from matbench.model import BYTES, STORAGE, Parameter
+from matbench.model import BYTES, STORAGE, Kernel, Parameter
 
 _TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
 
@@ -85,8 +85,8 @@ def functions(source: str) -> list[Signature]:
 
 def entries(root: syntax.Node) -> list[syntax.Node]:
     """The definitions of `__global__` functions in a tree, without template specialisations."""
-    functions = ((node, name_of(node)) for node in syntax.outside(root) if _is_global(node))
-    return [node for node, name in functions if name and "<" not in syntax.text_of(name)]
+    kernels = [node for node in syntax.outside(root) if _is_global(node)]
+    return [node for node in kernels if "<" not in (syntax.text_of(name_of(node)) or "<")]
 
 
 def host_functions(source: str) -> list[Signature]:
@@ -98,10 +98,9 @@ def host_functions(source: str) -> list[Signature]:
 def _is_on_host(node: syntax.Node) -> bool:
     if node.type != "function_definition" or {"__global__", "__device__"} & words(node):
         return False
-    name = name_of(node)
-    is_plain = name is not None and re.fullmatch(r"(?!main$)[^<~:]*", syntax.text_of(name))
+    is_plain = re.fullmatch(r"(?!main$)[^<~:]+", syntax.text_of(name_of(node)))
     above = " ".join(outer.type for outer in syntax.parents(node))
-    return bool(is_plain) and "class" not in above and "struct" not in above
+    return is_plain is not None and "class" not in above and "struct" not in above
 
 
 def _is_global(node: syntax.Node) -> bool:
@@ -110,8 +109,7 @@ def _is_global(node: syntax.Node) -> bool:
 
 def is_specialised(root: syntax.Node, name: str) -> bool:
     named = map(name_of, filter(_is_global, syntax.outside(root)))
-    written = (syntax.text_of(node).replace(" ", "") for node in named if node is not None)
-    return any(text.startswith(f"{name}<") for text in written)
+    return any(syntax.text_of(node).replace(" ", "").startswith(f"{name}<") for node in named)
 
 
 def words(node: syntax.Node) -> set[str]:
@@ -125,8 +123,7 @@ def words(node: syntax.Node) -> set[str]:
 
 
 def _list(node: syntax.Node) -> syntax.Node | None:
-    declarator = _declarator(node)
-    return syntax.fields(declarator, "parameters") if declarator is not None else None
+    return syntax.fields(_declarator(node), "parameters")
 
 
 def _declarator(node: syntax.Node) -> syntax.Node | None:
@@ -139,8 +136,7 @@ def _declarator(node: syntax.Node) -> syntax.Node | None:
 
 def name_of(node: syntax.Node) -> syntax.Node | None:
     """The name of the function that a node defines."""
-    declarator = _declarator(node)
-    return syntax.declared(declarator) if declarator is not None else None
+    return syntax.declared(_declarator(node))
 
 
 def untemplated(node: syntax.Node) -> syntax.Node:
@@ -209,10 +205,10 @@ def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
     for declared in listed.named_children if listed is not None else ():
         given = (syntax.fields(declared, f"default_{what}") for what in ("type", "value"))
         default = next(filter(None, given), None)
-        value = syntax.text_of(default) if default is not None else None
+        value = syntax.text_of(default) or None
         if "type_parameter" in declared.type:
-            names = [c for c in declared.named_children if c.type == "type_identifier"]
-            name = syntax.text_of(names[0]) if names else ""
+            names = (c for c in declared.named_children if c.type == "type_identifier")
+            name = syntax.text_of(next(names, None))
             template.append(TemplateParameter("typename", name, value))
         else:
             parameter = _declared(declared)
@@ -223,16 +219,15 @@ def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
 def _declared(node: syntax.Node) -> Parameter:
     """A parameter as declared; the type of a pointer to a pointer ends in `*`."""
     declarator = syntax.fields(node, "declarator")
-    name = syntax.declared(declarator) if declarator is not None else None
     declaring = itertools.takewhile(lambda child: child.type != "=", node.children)
     dress = ("type_qualifier", "attribute_specifier", "ERROR", "struct")
     kinds = [child for child in declaring if child.type not in dress and child != declarator]
     kind = " ".join(map(syntax.text_of, kinds)).removeprefix("::").removeprefix("std::")
-    shape = syntax.text_of(declarator) if declarator is not None else ""
+    shape = syntax.text_of(declarator)
     stars = shape.count("*") + shape.count("[")
     return Parameter(
         type=_SAME.get(kind, kind) + " *" * (stars - 1) + " &" * shape.count("&"),
-        name=syntax.text_of(name) if name is not None else "",
+        name=syntax.text_of(syntax.declared(declarator)),
         pointer=stars > 0,
     )
 
@@ -258,14 +253,13 @@ def holds(kind: str, value: int | float) -> bool:
 
 def bits_of_16(kind: str, value: float) -> int | None:
     """The bits of a number as `__half` or `__nv_bfloat16`; None if it would be rounded."""
-    is_half = SCALARS[kind] == "float16"
-    try:
-        packed = struct.pack("<e" if is_half else "<f", value)
-    except OverflowError:
-        return None
-    upper = packed[-2:]  # a bfloat16 is the upper half of a float
-    (kept,) = struct.unpack("<e" if is_half else "<f", upper if is_half else b"\0\0" + upper)
-    return int.from_bytes(upper, "little") if kept == value else None
+    import ml_dtypes
+    import numpy as np
+
+    narrow = np.float16 if SCALARS[kind] == "float16" else ml_dtypes.bfloat16
+    with np.errstate(over="ignore"):
+        kept = np.float64(value).astype(narrow)
+    return int(kept.view(np.uint16)) if float(kept) == value else None
 
 
 def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
@@ -314,7 +308,7 @@ def aliases(*sources: str) -> dict[str, str]:
         if node.type not in ("alias_declaration", "preproc_def", "type_definition"):
             continue
         kind = syntax.fields(node, "type") or syntax.fields(node, "value")
-        name = syntax.fields(node, "declarator" if node.type == "type_definition" else "name")
+        name = syntax.fields(node, "declarator") or syntax.fields(node, "name")
         if kind is not None and name is not None:
             meanings[syntax.text_of(name)] = syntax.text_of(kind)
     return meanings
@@ -325,9 +319,8 @@ def line_of(source: str, entry: str, index: int) -> int | None:
     root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
     for node in syntax.outside(root):
         if (_is_global(node) or _is_on_host(node)) and qualified_name(node) == entry:
-            listed = parameter_nodes(node)
-            inner = syntax.fields(listed[index], "declarator")
-            return syntax.line_of(inner if inner is not None else listed[index])
+            parameter = parameter_nodes(node)[index]
+            return syntax.line_of(syntax.fields(parameter, "declarator") or parameter)
     return None
 
 
@@ -341,3 +334,124 @@ def pieces(text: str, opening: str = "([<", closing: str = ")]>") -> tuple[str, 
         else:
             parts[-1] += character
     return tuple(piece.strip() for piece in parts)
+
+
+# The entry of a kernel as front matter names it: `sgemm`, `ns::sgemm<float, BM, 2 * BN>`
+
+
+_ENTRY = re.compile(r"((?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<(.*)>)?", re.DOTALL)
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+#: The characters allowed in a template argument: none that ends it, or the line.
+_ARGUMENT = re.compile(r"[\w\s:*+/%()<>=!&|,.?-]+")
+
+
+class Entry(NamedTuple):
+    """A function's name with its namespaces, and its template arguments."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def last_name(self) -> str:
+        return self.name.rpartition("::")[2]
+
+    @property
+    def names(self) -> set[str]:
+        return {name for argument in self.arguments for name in _NAME.findall(argument)}
+
+
+def entry_named(text: str) -> Entry | None:
+    """The entry that a text names; None if it is not one."""
+    match = _ENTRY.fullmatch(text.strip())
+    if match is None:
+        return None
+    arguments = pieces(match[2]) if match[2] and match[2].strip() else ()
+    if not all(argument and _ARGUMENT.fullmatch(argument) for argument in arguments):
+        return None
+    return Entry(match[1].removeprefix("::"), arguments)
+
+
+def entry_of(kernel: Kernel) -> Entry:
+    """The entry of a kernel; library routines have none."""
+    return entry_named(kernel.entry) or Entry(kernel.entry, ())
+
+
+def as_text(entry: Entry) -> str:
+    """The entry as front matter names it."""
+    return f"{entry.name}<{', '.join(entry.arguments)}>" if entry.arguments else entry.name
+
+
+def written(entry: Entry, values: Mapping[str, int]) -> str:
+    """The entry in C++, with the constants' values in place of their names."""
+    arguments = tuple(with_values(argument, values) for argument in entry.arguments)
+    return as_text(entry._replace(arguments=arguments))
+
+
+def with_values(text: str, values: Mapping[str, object]) -> str:
+    """A text, such as a template argument, with values in place of their names."""
+    return _NAME.sub(lambda name: str(values.get(name[0], name[0])), text)
+
+
+def with_types(text: str, bound: Mapping[str, str]) -> str:
+    """A text with template parameters replaced by what they are bound to: types and values."""
+    in_place = {
+        name: value if re.fullmatch(r"[\w ]+", value) else f"({value})"
+        for name, value in bound.items()
+    }
+    return with_values(text, in_place)
+
+
+def macros(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
+    """The constants that are passed as macros: those that are no template arguments.
+
+    `-DBM=64` would break `template <int BM>`.
+    """
+    arguments, values = entry_of(kernel).names, expressions.constants(kernel.let, params)
+    return {name: value for name, value in values.items() if name not in arguments}
+
+
+def find(functions: Iterable[Signature], entry: Entry) -> Signature | None:
+    same = [function for function in functions if function.name == entry.name]
+    same = same or [function for function in functions if function.name.endswith(f"::{entry.name}")]
+    templates = [function for function in same if bool(function.template) == bool(entry.arguments)]
+    return next(iter(templates or same), None)
+
+
+def bound(function: Signature, entry: Entry) -> dict[str, str]:
+    """The values of the entry's template parameters."""
+    if not function.template:
+        if entry.arguments:
+            raise SourceError(f"{function.name} is not a template", function.line)
+        return {}
+    given = dict(zip((p.name for p in function.template), entry.arguments, strict=False))
+    if len(entry.arguments) > len(function.template):
+        taken = f"{function.name} takes {len(function.template)}"
+        raise SourceError(f"{len(entry.arguments)} template arguments; {taken}", None)
+    for parameter in function.template:
+        if parameter.name not in given:
+            if parameter.default is None:
+                raise SourceError(
+                    f"{function.name} is a template; specify `{parameter.name}`, as in "
+                    f'entry = "{suggested(function)}"',
+                    function.line,
+                )
+            given[parameter.name] = parameter.default
+    return given
+
+
+def suggested(function: Signature) -> str:
+    """An entry with the names of the template parameters as arguments."""
+    needed = [parameter.name for parameter in function.template if parameter.default is None]
+    types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
+    named = ["float" if name in types else name for name in needed]
+    return f"{function.name}<{', '.join(named)}>" if named else function.name
+
+
+def called(function: Signature, entry: Entry, aliases: Mapping[str, str]) -> Signature:
+    """The function with template parameters and aliases replaced in its parameters' types."""
+    types = {**aliases, **bound(function, entry)}
+    parameters = tuple(
+        msgspec.structs.replace(parameter, type=resolved(parameter.type, types))
+        for parameter in function.parameters
+    )
+    return msgspec.structs.replace(function, parameters=parameters)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile import includes, signature, syntax
 from matbench.model import Kernel
 
@@ -30,7 +29,7 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
     """In words, with lines of its file and of the user's headers; what its compiler has `told` is
     left out."""
     texts = zip((i.path for i in kernel.includes), includes.texts(kernel.includes), strict=False)
-    wanted = entries.entry_of(kernel).last_name
+    wanted = signature.entry_of(kernel).last_name
     for path, source in ((kernel.path, kernel.source), *texts):
         defined = [*syntax.outside(syntax.parse(syntax.expanded(source)))]
         functions = [n for n in defined if n.type == "function_definition"]
@@ -44,8 +43,7 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _named(node: syntax.Node) -> str:
-    name = syntax.fields(node, "name") or syntax.declared(node)
-    return syntax.text_of(name).rpartition("::")[2] if name is not None else ""
+    return syntax.text_of(syntax.fields(node, "name") or syntax.declared(node)).rpartition("::")[2]
 
 
 def _words(node: syntax.Node) -> set[str]:

@@ -297,21 +297,17 @@ def outside(node: Node) -> Iterator[Node]:
             pending.extend((child, level + 1) for child in reversed(node.named_children))
 
 
-def fields(node: Node, name: str) -> Node | None:
-    return node.child_by_field_name(name)
+def fields(node: Node | None, name: str) -> Node | None:
+    """The part of a node by its name in the grammar; none of none."""
+    return node.child_by_field_name(name) if node is not None else None
 
 
-def declared(node: Node) -> Node | None:
+def declared(node: Node | None) -> Node | None:
     """The name within a declarator: `A` in `*A[3]`."""
-    while node.type not in ("identifier", "qualified_identifier", "template_function"):
-        inner = fields(node, "declarator")
-        if inner is None:
-            below = [child for child in node.named_children if "declarator" in child.type]
-            names = [child for child in node.named_children if child.type == "identifier"]
-            inner = next(iter(below or names), None)
-        if inner is None:
-            return None
-        node = inner
+    while node and node.type not in ("identifier", "qualified_identifier", "template_function"):
+        inner = [child for child in node.named_children if "declarator" in child.type]
+        names = [child for child in node.named_children if child.type == "identifier"]
+        node = fields(node, "declarator") or next(iter(inner or names), None)
     return node
 
 

@@ -14,30 +14,22 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, get_args, get_type_hints
+from typing import Any, NamedTuple, NoReturn, get_args, get_type_hints
 
 import msgspec
 
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import FrontMatter
+from matbench.workloads import Workload
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-if TYPE_CHECKING:
-    from matbench.kernelfile.entry import Entry
-    from matbench.kernelfile.signature import Signature
-    from matbench.workloads import Workload
-
-#: The front matter between its two fences.
+#: The front matter between its two fences, in comments of C++ or Python.
 FENCE = re.compile(
-    r"^(?P<open>// /// matbench[ \t]*\n)(?P<body>(?:(?!// /// matbench)//[^\n]*\n)*?)// ///[ \t]*$",
+    r"^(?P<open>(?P<mark>//|#) /// matbench[ \t]*\n)"
+    r"(?P<body>(?:(?!(?P=mark) /// matbench)(?P=mark)[^\n]*\n)*?)(?P=mark) ///[ \t]*$",
     re.MULTILINE,
 )
 _OPEN = re.compile(r"^// /// matbench[ \t]*$", re.MULTILINE)
@@ -83,7 +75,7 @@ class Table:
         elif fence is not None:
             self.first_line = source.count("\n", 0, fence.start("body")) + 1
             lines = fence["body"].splitlines()
-            self.lines = [line[3:] if line.startswith("// ") else line[2:] for line in lines]
+            self.lines = [line.removeprefix(fence["mark"]).removeprefix(" ") for line in lines]
         text = "\n".join(self.lines)
         if len(text) > _MOST:
             self.fail(f"front matter has more than {_MOST:,} characters", self.first_line)
@@ -91,10 +83,10 @@ class Table:
             line = self.first_line + text.count("\n", 0, key.start())
             self.fail("a key of more than 16 parts", line)
         try:
-            self.values = merged(tomllib.loads(text), given)
+            self.values = merged(msgspec.toml.decode(text), given)
         except RecursionError:
             self.fail("not TOML: nested too deeply", self.first_line)
-        except ValueError as error:
+        except (msgspec.DecodeError, ValueError) as error:
             where = re.search(r"\(at line ([0-9]+), column [0-9]+\)", str(error))
             line = self.first_line + (int(where[1]) - 1 if where else 0)
             self.fail(f"not TOML: {str(error).split(' (at ')[0]}", line)
@@ -148,8 +140,8 @@ class MissingKeysError(UsageError):
 def value(text: str, *keys: str) -> Any:
     """A value from the command line: TOML, or text without quotes; a list also without brackets."""
     given: Any = text
-    with contextlib.suppress(ValueError, RecursionError):
-        given = tomllib.loads(f"value = {text}")["value"]
+    with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+        given = msgspec.toml.decode(f"value = {text}")["value"]
     pieces = signature.pieces(text)
     for parts in () if fits(given, *keys) else ([*map(value, pieces)], pieces):
         with contextlib.suppress(msgspec.ValidationError):

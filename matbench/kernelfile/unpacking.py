@@ -72,7 +72,7 @@ def _edits(
     start: list[str] = []
     for parameter in signature.parameter_nodes(node):
         kind, declarator = syntax.fields(parameter, "type"), syntax.fields(parameter, "declarator")
-        name = syntax.declared(declarator) if declarator is not None else None
+        name = syntax.declared(declarator)
         if kind is None or declarator is None or name is None:
             continue
         of, named = syntax.text_of(kind).removeprefix("struct "), syntax.text_of(name)

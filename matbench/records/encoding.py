@@ -23,7 +23,7 @@ def line(record: msgspec.Struct | dict[str, Any]) -> str:
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def array(records: Iterable[msgspec.Struct]) -> str:
+def array(records: Iterable[msgspec.Struct | dict[str, Any]]) -> str:
     """Records as one JSON array, an object per line."""
     return "[\n" + ",\n".join(map(line, records)) + "\n]"
 

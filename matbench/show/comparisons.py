@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from matbench.analysis.claims import weakening
+from matbench.analysis.ranking import weakening
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import reasons, units
-from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label, sustained_line
+from matbench.show.outcomes import device_lines, size_label, sustained_line
 from matbench.show.table import (
     Column,
     Group,

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from matbench.model import FrontMatter, Kernel, LaunchRules
 from matbench.show.table import Column, Group, Report, Row, grouped, numeric, section, under
 
@@ -15,44 +13,30 @@ if TYPE_CHECKING:  # rich takes longer to import than a list takes to print
     from rich.console import RenderableType
 
 
-class ListedKernel(msgspec.Struct, frozen=True):
-    """What a list says of a kernel."""
-
-    kernel: str
-    workload: str
-    group: str
-    rung: int | None
-    previous: str | None
-    summary: str
-    requires: str | None
-    sweeps: str | None
-
-
 COLUMNS = (
-    Column("kernel", "kernel"),
+    Column("kernel", "kernel", "name"),
     *under("", "workload group"),
     numeric("rung", "rung"),
     Column("after", "previous", drop=2),
     Column("summary", "summary"),
-    Column("needs", "requires"),
-    Column("constants", "sweeps", drop=1),
+    Column("needs", "requires", lambda kernel: ", ".join(kernel.requires) or None),
+    Column("constants", "sweeps", lambda kernel: _in_words(kernel.sweep) or None, drop=1),
 )
 
 
 def report(kernels: Sequence[Kernel]) -> Report:
     """Kernels in the order given, a section for each group of a workload."""
-    rows = [
-        ListedKernel(
-            kernel.name, kernel.workload, kernel.group, kernel.rung, kernel.previous,
-            kernel.summary, ", ".join(kernel.requires) or None, _in_words(kernel.sweep) or None,
-        )
-        for kernel in kernels
-    ]  # fmt: skip
     sections = [
         section([title], COLUMNS, "", [Group("", Row.each(COLUMNS, members, lambda _: Row()))])
-        for title, members in grouped(rows, lambda row: f"{row.workload} · {row.group}").items()
+        for title, members in grouped(kernels, lambda k: f"{k.workload} · {k.group}").items()
     ]
-    return Report(tuple(sections), f"{len(rows)} kernels", COLUMNS, lambda: rows, lambda: rows)
+    return Report(
+        sections=tuple(sections),
+        footer=f"{len(kernels)} kernels",
+        columns=COLUMNS,
+        rows=lambda: kernels,
+        records=lambda: [{c.key: c.at(kernel) for c in COLUMNS} for kernel in kernels],
+    )
 
 
 def details(kernel: Kernel) -> RenderableType:

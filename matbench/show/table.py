@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import Struct
-
 from matbench.model import settings_of
 from matbench.show import safe
 from matbench.show.units import UNKNOWN, superscript
@@ -218,7 +216,7 @@ class Report:
     footer: str
     columns: Sequence[Column]
     rows: Callable[[], Iterable[object]]
-    records: Callable[[], Iterable[Struct]]
+    records: Callable[[], Iterable[Any]]
     tests: Callable[[], Sequence[JUnitCase]] = tuple
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from matbench.analysis import ranking
-from matbench.analysis.leaders import LEAST
+from matbench.analysis.ranking import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench import sustained
 from matbench.bench.launches import Times, own_times

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from matbench.analysis import statistics
-from matbench.analysis.leaders import round_medians_ns
+from matbench.analysis.ranking import round_medians_ns
 from matbench.bench.loop import LEAST_SAMPLES, unrest
 from matbench.bench.options import FIRST, Options, Round
 from matbench.model import Case, DeviceInfo

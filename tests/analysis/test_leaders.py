@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.records import timing
 
-from matbench.analysis import leaders
-from matbench.analysis.leaders import LEAST, LEAST_OF_ONE_ROUND, may_lead, studentized_range
+from matbench.analysis import ranking
+from matbench.analysis.ranking import LEAST, LEAST_OF_ONE_ROUND, may_lead, studentized_range
 from matbench.records.outcome import Timing
 
 CASES, ROUNDS = 4, 5
@@ -28,12 +28,12 @@ def test_quantiles_are_those_of_scipy(count: int, freedom: int) -> None:
     from scipy.stats import studentized_range as known
 
     below = known.cdf(studentized_range(count, freedom), count, freedom)
-    assert below == pytest.approx(leaders.CONFIDENCE, abs=2e-4)
+    assert below == pytest.approx(ranking.CONFIDENCE, abs=2e-4)
 
 
 def test_medians_of_rounds() -> None:
-    assert leaders.round_medians_ns(timing(samples_ns=(1, 2, 3, 9, 8), rounds=(3, 2))) == [2, 8.5]
-    assert leaders.round_medians_ns(timing(samples_ns=(1, 2, 9))) == [2]
+    assert ranking.round_medians_ns(timing(samples_ns=(1, 2, 3, 9, 8), rounds=(3, 2))) == [2, 8.5]
+    assert ranking.round_medians_ns(timing(samples_ns=(1, 2, 9))) == [2]
 
 
 def test_rounds_have_all_samples() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
 
-from matbench.analysis import claims, ranking
+from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Problem
 from matbench.records.outcome import BlockTimes, Claims, Outcome
@@ -186,7 +186,7 @@ def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:
     ],
 )
 def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
-    assert claims.weakening(given) == (words,)
+    assert ranking.weakening(given) == (words,)
 
 
 @pytest.mark.parametrize(
@@ -203,12 +203,12 @@ def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> 
     ],
 )
 def test_a_condition_or_what_is_usual_weakens_nothing(given: Claims) -> None:
-    assert claims.weakening(given) == ()
+    assert ranking.weakening(given) == ()
 
 
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:
     given = Claims("tf32", 2.0, (-14, 15), False, ("TILE <= 32", "K <= 64", "M == N"))
-    assert claims.weakening(given) == (
+    assert ranking.weakening(given) == (
         "inputs rounded to tf32",
         "each product may be off by 2·2⁻²⁴",
         "exponents from -14 to 15 only",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import record_files, records
 from support.records import repeated, timing
 
-from matbench.analysis import gathering, leaders
+from matbench.analysis import gathering, ranking
 from matbench.model import Skip
 from matbench.records import reading
 from matbench.records.outcome import Outcome
@@ -98,7 +98,7 @@ def test_each_process_counts_as_a_round() -> None:
     assert merged.cold is not None
     assert merged.cold.rounds == (7, 7, 7)
     assert sorted(merged.samples_ns) == sorted(ns for one in found for ns in one.samples_ns)
-    assert leaders.round_medians_ns(merged.cold) == [100, 120, 140]
+    assert ranking.round_medians_ns(merged.cold) == [100, 120, 140]
 
 
 def test_of_an_even_number_the_faster_of_the_middle_two() -> None:

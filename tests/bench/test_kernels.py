@@ -22,7 +22,7 @@ from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, entry, instrument, sweep
+from matbench.kernelfile import catalogue, instrument, signature, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Kernel, Launch, Problem
 
@@ -150,7 +150,7 @@ def test_nvcc_compiles_it_without_a_warning(
     flags = STRICT if unit == "plain" or needs_optimiser else (*STRICT, *QUICK)
     # A unit is in another folder than the headers that it includes.
     flags = (*flags, f"-I{Path(kernel.file).parent}")
-    cubin = compiled(path, arch, entry.macros(kernel, params) if params else None, *flags)
+    cubin = compiled(path, arch, signature.macros(kernel, params) if params else None, *flags)
     assert cubin.startswith(b"\x7fELF")
     started = kernel.entry if unit in ("plain", "alone") else "matbench_entry"
     assert f".text.{started}\0".encode() in cubin

@@ -19,7 +19,7 @@ from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 from support.products import right
 
-from matbench.analysis import leaders, limits, statistics
+from matbench.analysis import limits, ranking, statistics
 from matbench.backends import Buffer, Work, open_backend
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
@@ -145,7 +145,7 @@ def test_a_difference_that_places_may_make_does_not_decide_on_this_device(
 ) -> None:
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
     seen = dict[int, float]()
-    least = leaders.LEAST[timed.backend.info.kind]
+    least = ranking.LEAST[timed.backend.info.kind]
     verdicts = []
     for difference in (0.9 * least, 1.5 * least):
 

@@ -12,7 +12,7 @@ from support.disk import full_after
 from support.kernels import GOOD_BODY, kernel_text
 from support.pictures import needs_plots
 
-from matbench.cli.outputs import write_file
+from matbench.cli.console import write_file
 from matbench.errors import UsageError
 from matbench.records.environment import last_run_path
 

@@ -19,7 +19,7 @@ from support.record_files import write
 from support.records import outcome
 from support.terminal import COMMAND, CONTROL, Session, on_terminal
 
-from matbench.cli import progress
+from matbench.cli.console import Display
 from matbench.model import Problem
 from matbench.worker.worker import Worker
 
@@ -120,12 +120,12 @@ def test_a_resumed_run_begins_with_what_is_done(matbench: Matbench, tmp_path: Pa
 
 def display_of(
     total: int | None, known: int = 0, **how: Any
-) -> tuple[progress.Display, Callable[[], list[str]]]:
+) -> tuple[Display, Callable[[], list[str]]]:
     """A display, and what draws it: lines of text."""
     file = io.StringIO()
     given = {"width": 80, "height": 24, "no_color": True} | how
     console = Console(file=file, force_terminal=True, highlight=False, markup=False, **given)
-    display = progress.Display(console, total, known)
+    display = Display(console, total, known)
 
     def drawn() -> list[str]:
         file.truncate(file.seek(0))

@@ -9,7 +9,7 @@ from support.cli import QUICK, Matbench, Plan, last_run
 from support.kernels import KernelWriter, kernel_text, text_of
 
 from matbench import workloads
-from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.selection import KernelFiles
 from matbench.kernelfile import catalogue
 
 TUTORIAL = {

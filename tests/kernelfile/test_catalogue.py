@@ -83,9 +83,9 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     parse = front_matter.parse
 
-    def noted(data: bytes, shown: str, path: Path, **more: Any) -> Kernel:
+    def noted(data: bytes, shown: str, path: Path, *more: Any) -> Kernel:
         names.append(path.name)
-        return parse(data, shown, path, **more)
+        return parse(data, shown, path, *more)
 
     monkeypatch.setattr(front_matter, "parse", noted)
     return names

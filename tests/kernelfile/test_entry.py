@@ -9,8 +9,8 @@ from support.kernels import text_of
 from support.optional import present
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, entry, signature
-from matbench.kernelfile.entry import Entry
+from matbench.kernelfile import catalogue, signature
+from matbench.kernelfile.signature import Entry
 from matbench.model import Kernel
 
 LAUNCH = {"block": [16, 16], "grid": ["ceil_div(N, 16)", "ceil_div(M, 16)"]}
@@ -59,12 +59,12 @@ def test_every_kernel_of_a_source_is_found() -> None:
     ],
 )
 def test_what_an_entry_says(text: str, found: Entry | None) -> None:
-    assert entry.parsed(text) == found
+    assert signature.entry_named(text) == found
 
 
 def test_values_take_the_place_of_constants() -> None:
-    found = present(entry.parsed("ns::mine<BM, 2 * BN, x.BM, float>"))
-    assert entry.written(found, {"BM": 8, "BN": 4}) == "ns::mine<8, 2 * 4, x.BM, float>"
+    found = present(signature.entry_named("ns::mine<BM, 2 * BN, x.BM, float>"))
+    assert signature.written(found, {"BM": 8, "BN": 4}) == "ns::mine<8, 2 * 4, x.BM, float>"
 
 
 SGEMM = """template <typename T, const int SIDE>
@@ -76,8 +76,8 @@ def test_the_types_of_a_template_are_those_of_the_entry(tmp_path: Path) -> None:
     kernel = load(tmp_path, SGEMM, entry="sgemm<float, SIDE>", sweep={"SIDE": [8, 16]})
     assert [p.type for p in kernel.parameters][:3] == ["float"] * 3
     assert not kernel.is_extern_c
-    assert entry.macros(kernel, {"SIDE": 8}) == {}  # -DSIDE=8 would break `const int SIDE`
-    assert entry.macros(kernel, {"OTHER": 8}) == {"OTHER": 8}
+    assert signature.macros(kernel, {"SIDE": 8}) == {}  # -DSIDE=8 would break `const int SIDE`
+    assert signature.macros(kernel, {"OTHER": 8}) == {"OTHER": 8}
 
 
 def test_a_constant_that_only_tune_names_has_a_value_for_a_template(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from support.optional import present
 from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.explain import explanation
-from matbench.kernelfile import catalogue, entry, instrument, sweep
+from matbench.kernelfile import catalogue, instrument, signature, sweep
 from matbench.model import (
     Box,
     Case,
@@ -281,7 +281,7 @@ def test_values_that_follow(tmp_path: Path, device: DeviceInfo, session: Session
     assert small.skip == Skip("condition", "BLOCKS > 9", {"BLOCKS": 9})
     assert large.params == {"TILE": 16}
     assert large.launch == Launch((2, 3, 1), (16, 8, 1), 17)
-    assert entry.macros(kernel, large.params) == {"TILE": 16, "HALF": 8, "BLOCKS": 17}
+    assert signature.macros(kernel, large.params) == {"TILE": 16, "HALF": 8, "BLOCKS": 17}
     assert explanation.traffic(kernel, large.problem, large.params, {}).loads == 33 * 17 * 9 * 8
     assert session.measure(large).status == "measured"
     assert sweep.allowed(kernel, (33, 17, 9), {"TILE": 16}, device) is None
@@ -292,7 +292,7 @@ def test_template_arguments_derived(tmp_path: Path, device: DeviceInfo, session:
     text = text.replace('extern "C" __global__', "template <int HALF> __global__")
     (tmp_path / "halves.cu").write_text(text)
     kernel = catalogue.load(tmp_path / "halves.cu")
-    assert entry.macros(kernel, {"TILE": 16}) == {"TILE": 16, "BLOCKS": 17}
+    assert signature.macros(kernel, {"TILE": 16}) == {"TILE": 16, "BLOCKS": 17}
     assert "halves<8>" in instrument.plain_unit(kernel, {"TILE": 16})
     assert "<8>(A, B, C, M, N, K, blocks);" in instrument.clocked_unit(kernel, {"TILE": 16})
     (tmp_path / "halves.cu").write_text(text.replace('// entry = "halves<HALF>"\n', ""))

@@ -29,8 +29,7 @@ from matbench.backends.building import INCLUDE, apart, first_error, includes_own
 from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.kernelfile import entry as entries
-from matbench.kernelfile import includes, instrument
+from matbench.kernelfile import includes, instrument, signature
 from matbench.kernelfile.compiled import of_cubin
 from matbench.model import Kernel, Resources
 
@@ -142,12 +141,12 @@ def request(
     # With settings, headers of other libraries may be found.
     built = instrument.prepared(kernel, has_libraries=bool(settings_in_force()))
     if variant == "plain":
-        text, entry = instrument.plain_unit(built, params), entries.entry_of(kernel).last_name
+        text, entry = instrument.plain_unit(built, params), signature.entry_of(kernel).last_name
         entry = entry if kernel.is_extern_c else instrument.MARK
     else:
         wrap = instrument.clocked_unit if variant == "clocked" else instrument.staggered_unit
         text, entry = wrap(built, params), "matbench_entry"
-    macros = entries.macros(kernel, params)
+    macros = signature.macros(kernel, params)
     # With -lineinfo, the sanitizer and profilers can name source lines.
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
     if kernel.std is not None:

@@ -19,8 +19,7 @@ from matbench.backends.functions.calls import CalledFunction
 from matbench.backends.protocol import Address, Argument, Array, Backend, Handle, Variant
 from matbench.cache import Cache, seal
 from matbench.errors import BuildError, CaseError
-from matbench.kernelfile import entry as entries
-from matbench.kernelfile import host_file, includes
+from matbench.kernelfile import host_file, includes, signature
 from matbench.model import DeviceInfo, Kernel
 
 #: The function of a library that calls the user's, and what it needs.
@@ -113,11 +112,11 @@ def prepare(
 #line 1 "{_GLUE.name}"
 {_GLUE.read_text(encoding="utf-8")}
 extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
-    matbench::run(&{entries.written(entries.entry_of(kernel), params)}, values, {{text, size}});
+    matbench::run(&{signature.written(signature.entry_of(kernel), params)}, values, {{text, size}});
     return text[0];
 }}
 """
-    macros = entries.macros(kernel, params)
+    macros = signature.macros(kernel, params)
     options = [
         *host_file.options(kernel), *(f"-D{name}={value}" for name, value in macros.items()),
         *(f"-I{folder}" for folder in includes.folders(kernel)),

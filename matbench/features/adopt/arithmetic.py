@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from matbench.kernelfile import entry as entries
+from matbench.kernelfile import signature
 from matbench.kernelfile.expressions import ExpressionError, whole
 
 Text = int | str
@@ -58,7 +58,7 @@ def term_of(text: Text) -> Term:
 
 def replaced(text: Text, values: Mapping[str, Text]) -> Text:
     """An expression of front matter with values in place of names."""
-    there = entries.with_types(str(text), {name: str(value) for name, value in values.items()})
+    there = signature.with_types(str(text), {name: str(value) for name, value in values.items()})
     try:
         return whole(there, {})
     except ExpressionError:

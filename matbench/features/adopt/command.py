@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say
-from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.console import Interruption, progress, say
 from matbench.cli.options import DeviceOptions, grouped
-from matbench.cli.progress import progress
+from matbench.cli.selection import KernelFiles
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def adopt(
     """
     import tomlkit
 
-    from matbench.cli.outputs import write_file
+    from matbench.cli.console import write_file
     from matbench.kernelfile import python_file, syntax, tables
     from matbench.kernelfile.front_matter import COMPILED, Reader
 
@@ -91,7 +90,6 @@ def _results(
     """Find out how to call each kernel of a file, or the function on the host that is named, and
     say what was found."""
     from matbench.features.adopt import functions, search, subjects
-    from matbench.kernelfile import entry as entries
     from matbench.kernelfile import front_matter, signature
 
     path = Path(file)
@@ -120,7 +118,7 @@ def _results(
         why = "" if results else "no kernel that can be launched alone; "
         say(f"{why}for functions on the host:")
         for function in on_host[:3]:
-            words = ["matbench", "adopt", file, "--entry", f"host {entries.suggested(function)}"]
+            words = ["matbench", "adopt", file, "--entry", f"host {signature.suggested(function)}"]
             say(f"  {shlex.join(words)}")
     return results
 

@@ -19,7 +19,6 @@ from matbench.features.adopt import arguments
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
 from matbench.kernelfile import catalogue, front_matter, python_file, signature, sweep
-from matbench.kernelfile import entry as entries
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, HostReader
 from matbench.kernelfile.signature import Signature
@@ -90,8 +89,8 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     """Find out how a function on the host of a file is called; `entry` may have template
     arguments."""
     titled = f"`{entry}` on the host"
-    wanted = entries.parsed(entry)
-    function = entries.find(signature.host_functions(bare), wanted) if wanted else None
+    wanted = signature.entry_named(entry)
+    function = signature.find(signature.host_functions(bare), wanted) if wanted else None
     if function is None:
         names = ", ".join(function.name for function in candidates(bare))
         raise UsageError(f"--entry {ON_HOST + entry!r}: not in {path}; it has: {names:.200}")

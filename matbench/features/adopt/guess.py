@@ -13,10 +13,8 @@ import msgspec
 
 from matbench.errors import listed
 from matbench.features.adopt.arithmetic import Text, replaced
-from matbench.kernelfile import entry as entries
-from matbench.kernelfile import expressions
-from matbench.kernelfile.entry import Entry
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile import expressions, signature
+from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import Layout, Problem, Transpose
 
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
@@ -175,7 +173,7 @@ class Guess(NamedTuple):
         names = ("layout", "transpose", "padding", "beta")
         plain = self._field_defaults
         said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
-        entry = entries.as_text(Entry(function.name, self.template))
+        entry = signature.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
         tables = {name: held | more.get(name, {}) for name, held in tables.items()}
         return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
@@ -219,7 +217,7 @@ class Guess(NamedTuple):
 
 def renamed(args: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:
     """Arguments with some of their names replaced."""
-    return tuple(entries.with_values(text, names) for text in args)
+    return tuple(signature.with_values(text, names) for text in args)
 
 
 def takes_one_size(args: Iterable[str]) -> bool:

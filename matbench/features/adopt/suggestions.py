@@ -11,7 +11,7 @@ from matbench.errors import UsageError
 from matbench.features.adopt import arguments, launches
 from matbench.features.adopt.guess import NotCallableError, renamed
 from matbench.features.adopt.hints import Hints
-from matbench.kernelfile import entry as entries
+from matbench.kernelfile import signature
 from matbench.kernelfile.front_matter import COMPILED
 from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import MissingKeysError
@@ -46,7 +46,7 @@ def _examples(error: MissingKeysError) -> dict[str, Any]:
     examples: dict[str, Any] = {}
     names: list[str] = []
     if "entry" in lacking:
-        examples["entry"] = entries.as_text(entry)
+        examples["entry"] = signature.as_text(entry)
         types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
         names = [name for name in entry.arguments if name not in {*types, "float"}]
     if "args" in lacking:

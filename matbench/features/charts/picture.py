@@ -12,7 +12,7 @@ from typing import Any
 
 from matbench.analysis import gathering
 from matbench.cli import registry
-from matbench.cli.outputs import write_file
+from matbench.cli.console import write_file
 from matbench.errors import UsageError
 from matbench.features.charts import cases, definitions, outcomes, style
 from matbench.features.charts.definitions import Chart, Spec

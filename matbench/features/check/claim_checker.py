@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from matbench import workloads
-from matbench.analysis.claims import FLOAT32_EXPONENTS, Key, Weakening
+from matbench.analysis.ranking import FLOAT32_EXPONENTS, Key, Weakening
 from matbench.features.check.probe import Need
 from matbench.kernelfile import sweep
 from matbench.model import EIGHT_BITS, INTEGERS, Case, Kernel, Problem

@@ -8,9 +8,8 @@ import click
 
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with
-from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
-from matbench.cli.outputs import require_apart
+from matbench.cli.console import Interruption, exit_with, require_apart
+from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
 
 

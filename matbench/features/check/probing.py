@@ -10,11 +10,10 @@ from typing import TypeVar
 
 import psutil
 
-from matbench.analysis.claims import Weakening, weakenings
+from matbench.analysis.ranking import Weakening, weakenings
 from matbench.bench.options import Options
-from matbench.cli.console import say, say_printed, show_rich
+from matbench.cli.console import progress, say, say_printed, show_rich
 from matbench.cli.options import DeadlineOptions, ReportOptions, SizeOptions
-from matbench.cli.progress import progress
 from matbench.cli.selection import without_launch
 from matbench.features.check import claim_checker, sanitizer, view
 from matbench.features.check.claim_checker import conditions

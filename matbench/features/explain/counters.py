@@ -16,7 +16,7 @@ import msgspec
 from matbench.errors import MatbenchError
 from matbench.features.explain.record import HardwareCounters
 from matbench.features.nvidia_tools import observer
-from matbench.kernelfile import entry
+from matbench.kernelfile import signature
 from matbench.model import Case, DeviceInfo
 
 _NAMES = msgspec.toml.decode(Path(__file__).with_name("counters.toml").read_bytes())
@@ -28,7 +28,8 @@ def count(device: DeviceInfo, case: Case, timeout_s: float) -> HardwareCounters:
     metrics = ",".join((*_NAMES["metrics"].values(), *_NAMES["breakdowns"]))
     command = [
         "ncu", "--csv", "--print-units", "base", "--clock-control", "none",
-        "--kernel-name-base", "function", "--kernel-name", entry.entry_of(case.kernel).last_name,
+        "--kernel-name-base", "function",
+        "--kernel-name", signature.entry_of(case.kernel).last_name,
         "--launch-count", "1", "--metrics", metrics,
     ]  # fmt: skip
     done = observer.observe(command, device, case, guarded=True, timeout_s=timeout_s, tool="ncu")

@@ -13,8 +13,7 @@ from matbench.backends import NoDeviceError, UnavailableError
 from matbench.backends.cuda import compilation
 from matbench.cache import Cache
 from matbench.cli import options
-from matbench.cli.console import say, say_printed
-from matbench.cli.progress import progress
+from matbench.cli.console import progress, say, say_printed
 from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.explain import disassembly, limits, occupancy
 from matbench.features.explain import machine_code as code

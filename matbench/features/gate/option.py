@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from matbench.cli.console import say
-from matbench.cli.options import ReportOptions, VerdictOptions, option
-from matbench.cli.outputs import require_apart
-from matbench.cli.types import Share
+from matbench.cli.console import require_apart, say
+from matbench.cli.options import ReportOptions, Share, VerdictOptions, option
 from matbench.errors import MatbenchError, UsageError
 from matbench.show import safe
 

@@ -9,7 +9,7 @@ from matbench.features.gate import recorded
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import comparisons, formats, safe
-from matbench.show.heading import device_lines
+from matbench.show.outcomes import device_lines
 from matbench.show.table import Column, grouped, of_tables
 
 #: The longest comment that GitHub accepts, in characters, and room for the lines after a table.

@@ -12,12 +12,15 @@ import click
 from matbench import signals
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_names, read_for
-from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
-from matbench.cli.selection import PlacedCases, SelectionOptions
-from matbench.cli.types import Seed
+from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
+from matbench.cli.options import Seed
+from matbench.cli.selection import (
+    KernelFiles,
+    PlacedCases,
+    SelectionOptions,
+    kernel_names,
+    read_for,
+)
 from matbench.features.grade.record import Grade, Letter
 from matbench.model import Case, DeviceInfo, Kernel
 

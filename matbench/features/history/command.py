@@ -12,11 +12,9 @@ import click
 from matbench import temporary
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
-from matbench.cli.types import Share
+from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
+from matbench.cli.options import Share
+from matbench.cli.selection import KernelFiles, kernel_argument, read_for
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 10.0

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from matbench import programs
+from matbench.cli.selection import load
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, revision
+from matbench.kernelfile import revision
 from matbench.kernelfile.includes import code_of
-from matbench.model import Kernel, LaunchRules
+from matbench.model import Kernel, LaunchRules, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
 from matbench.worker.comparing import Contender
@@ -117,16 +118,15 @@ def versions(
                 if taken is None:
                     continue
                 names |= taken.names
-                then = catalogue.load(taken.path, taken.shown, taken.given)
+                then, _ = load(taken.path, taken.given, taken.shown)
                 _require_alike(then, kernel)
                 then = msgspec.structs.replace(then, name=kernel.name)
                 code = code_of(then)
             except UsageError as error:
                 reason = str(error).removeprefix(f"{as_of}:").strip()
                 rules, code = LaunchRules(block=(), grid=()), sha
-                then = Kernel(
-                    kernel.name, rules, path=kernel.path, file=kernel.file, refused=reason
-                )
+                never = Skip("refused", reason)
+                then = Kernel(kernel.name, rules, path=kernel.path, file=kernel.file, never=never)
             then = msgspec.structs.replace(then, sha256=code)
             by_commit[sha] = CommittedVersion(commit, date, subject, then, code)
     known = [version for sha, *_ in listed if (version := by_commit[sha])]

@@ -11,8 +11,7 @@ from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.search import HistorySearch
 from matbench.records.environment import Environment
 from matbench.show import comparisons, reasons, units
-from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.outcomes import device_lines, size_label
 from matbench.show.table import Column, Group, Report, Row, numeric, section, under
 from matbench.show.units import UNKNOWN
 

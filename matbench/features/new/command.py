@@ -10,7 +10,7 @@ import click
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.kernel_files import kernel_names
+from matbench.cli.selection import kernel_names
 from matbench.errors import UsageError
 from matbench.workloads import DEFAULT, WORKLOADS
 
@@ -60,7 +60,7 @@ def new(name: str, origin: str | None, workload: str | None, output: str) -> Non
             f"the name {name!r} is taken by {known.kernels[name].path}; choose another"
         )
     if origin is None and workload not in (None, DEFAULT):
-        of_it = (k for k in known.group("all", workload) if k.kind.has_source and not k.on_host)
+        of_it = (k for k in known.group("all", workload) if k.kind.has_source)
         shortest = min(of_it, key=lambda kernel: len(kernel.source), default=None)
         if shortest is None:
             raise UsageError(f"--workload {workload}: no kernel to copy; name one with --from")

@@ -9,7 +9,7 @@ import msgspec
 
 from matbench.errors import UsageError
 from matbench.kernelfile import front_matter, tables
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 
 #: Comments for a copy.
 _GUIDE = msgspec.toml.decode(Path(__file__).with_name("guide.toml").read_bytes())
@@ -24,7 +24,7 @@ def source(name: str, origin: Kernel, file: str) -> str:
     `UsageError` if `name` is not a valid name, or if `origin` has no source.
     """
     front_matter.check_name(name)
-    if origin.library == BASELINE:
+    if origin.kind.is_library:
         raise UsageError(f"{origin.name} is {origin.kind.called}; it has no source to copy")
     front = tables.FENCE.match(origin.source)
     assert front is not None, f"{origin.path} opens with its front matter"

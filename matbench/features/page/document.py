@@ -18,7 +18,7 @@ import msgspec
 from matbench import __version__
 from matbench.analysis import gathering, ranking
 from matbench.cache import Cache
-from matbench.cli.outputs import write_file
+from matbench.cli.console import write_file
 from matbench.features.charts import cases, definitions, error_map_chart
 from matbench.features.charts.cases import COLUMNS, Found
 from matbench.features.charts.definitions import PERCENT, SCIENTIFIC, quantity

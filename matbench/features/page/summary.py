@@ -16,8 +16,7 @@ from matbench.features.charts.cases import RankedView
 from matbench.model import Problem
 from matbench.records.environment import Environment
 from matbench.show import outcomes, units
-from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.outcomes import device_lines, size_label
 from matbench.show.table import Group, Section, section
 
 #: The most kernels that a sentence names.

@@ -14,15 +14,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from matbench.errors import UsageError, listed
-from matbench.features.submissions.problem import Problem
+from matbench.features.submissions.problem import Product
 from matbench.kernelfile import includes, signature
 from matbench.kernelfile.signature import Signature
 from matbench.model import SCALE_OF
 
 #: The function that calls a submission in Python.
 CALL = "submission_call"
-#: In which of its forms a file may be: what its text must have.
-TRAITS = re.compile(r"\b(?:ModelNew|custom_kernel|solve|solution)\b")
 _LEETGPU, _TENSARA = "LeetGPU's form", "Tensara's form"
 #: What the sizes of LeetGPU, where A is M×N and B is N×K, and of Tensara are to BLAS.
 _SIZES = {
@@ -55,7 +53,7 @@ class Submission(NamedTuple):
     table: dict[str, Any]
 
 
-def of_python(text: str, shown: str, problem: Problem | None = None) -> Submission | None:
+def of_python(text: str, shown: str, problem: Product | None = None) -> Submission | None:
     """The submission in a Python file; None if it is in none of the forms.
 
     `UsageError`: it is in a form, but no matrix product.
@@ -131,7 +129,7 @@ def _is_output(names: Sequence[str]) -> bool:
     return any(re.fullmatch(r"(?i)(?:output|out|result)?_?c?|output|result", n) for n in names)
 
 
-def _kernelbench(text: str, functions: set[str], problem: Problem | None) -> Submission:
+def _kernelbench(text: str, functions: set[str], problem: Product | None) -> Submission:
     """A class whose objects are called with A and B; made when it is first called."""
     has_inits = "get_init_inputs" in functions
     inits = f"*{problem.init}" if problem is not None else "*get_init_inputs()" * has_inits
@@ -163,7 +161,7 @@ def _kernelbot(
     module: ast.Module,
     function: ast.FunctionDef,
     shown: str,
-    problem: Problem | None,
+    problem: Product | None,
 ) -> Submission | None:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
     arguments = function.args.args
@@ -204,7 +202,7 @@ def _without_task(text: str, module: ast.Module) -> str:
     return "\n".join(lines)
 
 
-def of_solution(text: str, call: str, problem: Problem, *, fills_C: bool, form: str) -> Submission:
+def of_solution(text: str, call: str, problem: Product, *, fills_C: bool, form: str) -> Submission:
     """A function that takes the inputs of a definition, and its output if it `fills_C`."""
     roles = "A, B, C" if fills_C else "A, B"
     return Submission(form, _below(text, roles, f"{call}({roles})"), problem.table)

@@ -24,7 +24,7 @@ from matbench.kernelfile import catalogue
 _MOST_S = 120
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Product(msgspec.Struct, frozen=True):
     """A product: the `table` of front matter that it asks for; of a class, the arguments `init` it
     is made with; and into how many matrices the rows of A are `split`."""
 
@@ -33,7 +33,7 @@ class Problem(msgspec.Struct, frozen=True):
     split: int = 1
 
 
-def of_file(path: Path) -> Problem:
+def of_file(path: Path) -> Product:
     """That of a file: KernelBench's problem, kernelbot's `task.yml` or a `definition.json`.
 
     `UsageError`: it cannot be read, or it is no matrix product.
@@ -45,7 +45,7 @@ def of_file(path: Path) -> Problem:
     asked = _of_definition(text, path) if path.suffix == ".json" else {"file": text}
     told = msgspec.json.encode(asked)
     data = kept(f"reference {hashlib.sha256(told).hexdigest()}", lambda: _run(told, shown))
-    return msgspec.json.decode(data, type=Problem)
+    return msgspec.json.decode(data, type=Product)
 
 
 class _Axis(msgspec.Struct):
@@ -122,7 +122,7 @@ def _run(asked: bytes, shown: str) -> bytes:
     return done.stdout.strip().splitlines()[-1].encode()
 
 
-def _of_task(text: str, shown: str) -> Problem:
+def _of_task(text: str, shown: str) -> Product:
     """The sizes of a `task.yml`: those that are timed, or else those of its tests."""
     import yaml
 
@@ -132,4 +132,4 @@ def _of_task(text: str, shown: str) -> Problem:
         sizes = ["x".join(str(int(one[side])) for side in "mnk") for one in listed]
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
         raise UsageError(f"{shown}: no task with `benchmarks` of m, n and k") from None
-    return Problem({"sizes": ",".join(dict.fromkeys(sizes))} if sizes else {})
+    return Product({"sizes": ",".join(dict.fromkeys(sizes))} if sizes else {})

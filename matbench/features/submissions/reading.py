@@ -11,7 +11,7 @@ import msgspec
 from matbench.errors import UsageError
 from matbench.features.submissions import forms, solution
 from matbench.features.submissions.forms import Submission
-from matbench.features.submissions.problem import Problem, of_file
+from matbench.features.submissions.problem import Product, of_file
 from matbench.kernelfile import catalogue, front_matter, python_file, tables
 from matbench.model import Kernel
 
@@ -28,36 +28,37 @@ class Read(NamedTuple):
     told: str
 
 
-def kernel(path: Path, given: Mapping[str, Any]) -> Read | None:
-    """The kernel in a submission; None if the file is in no such form, or has a table.
+def kernel(
+    data: bytes, path: Path, given: Mapping[str, Any], shown_as: str | None = None
+) -> Read | None:
+    """The kernel in the data of a submission; None if it is in no such form, or has a table.
 
     Keys `given` on the command line take precedence; the `problem` among them is the file of the
     problem. `UsageError`: what is wrong with the submission, or its problem.
     """
     table = {key: value for key, value in given.items() if key != PROBLEM}
-    if path.suffix == ".json":
-        return _of_solution(path, given, table)
-    file, name = python_file.split(str(path))
-    is_python = python_file.is_python(str(path))
-    if (path.suffix not in (".cu", ".py") and not is_python) or not Path(file).is_file():
+    name = python_file.split(str(path))[1]
+    file = Path(python_file.split(str(path))[0])
+    shown = shown_as or str(file)
+    if file.suffix == ".json":
+        return _of_solution(data, file, given, table)
+    if file.suffix not in (".cu", ".py") or file.with_suffix(".toml").exists():
         return None
-    text = front_matter.decoded(catalogue.read(Path(file), file), file)
-    has_table = "/// matbench" in text or Path(file).with_suffix(".toml").exists()
-    if has_table or not forms.TRAITS.search(text):
+    text = front_matter.decoded(data, shown)
+    found = None
+    if "/// matbench" in text:
         return None
-    if not is_python:
-        found = None if "entry" in table else forms.of_cuda(text, file)
+    if file.suffix == ".cu":
+        found = None if "entry" in table else forms.of_cuda(text, shown)
     elif name in ("", "ModelNew", "custom_kernel", "solve", "solution"):
-        found = forms.of_python(text, file, _problem(Path(file), given, text))
-    else:
-        found = None
-    if found is None:
-        return None
-    return _kernel(found, Path(file), file, table)
+        found = forms.of_python(text, shown, _problem(file, given, text))
+    return None if found is None else _kernel(found, file, shown, table)
 
 
-def _of_solution(path: Path, given: Mapping[str, Any], table: dict[str, Any]) -> Read | None:
-    one = solution.unpacked(path)
+def _of_solution(
+    data: bytes, path: Path, given: Mapping[str, Any], table: dict[str, Any]
+) -> Read | None:
+    one = solution.unpacked(data, path)
     if one is None:
         return None
     beside = [path.with_name(f"{one.definition}.json"), path.with_name("definition.json")]
@@ -74,7 +75,7 @@ def _of_solution(path: Path, given: Mapping[str, Any], table: dict[str, Any]) ->
     return _kernel(found, one.file, str(path), {"name": path.stem.lower(), **table})
 
 
-def _problem(file: Path, given: Mapping[str, Any], text: str) -> Problem | None:
+def _problem(file: Path, given: Mapping[str, Any], text: str) -> Product | None:
     """The problem that is named, or lies beside the file, or in it."""
     if PROBLEM in given:
         return of_file(file.parent / str(given[PROBLEM]))

@@ -39,7 +39,7 @@ class Reference(NamedTuple):
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
-    """The `table` of front matter, `init` and `split` as in `problem.Problem`.
+    """The `table` of front matter, `init` and `split` as in `problem.Product`.
 
     `asked` has the text of a problem's `file`; or of a definition's `reference`, with the names of
     its inputs' sides in `shapes`, their `kinds`, the values of `axes` (None: any), and `workloads`,
@@ -196,4 +196,5 @@ def _of_axes(asked: dict[str, Any], transpose: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     sys.path.insert(0, "")
-    print(json.dumps(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))))
+    found = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    sys.stdout.write(f"{json.dumps(found)}\n")

@@ -12,7 +12,6 @@ import msgspec
 
 from matbench import temporary
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue
 
 _FORM = "flashinfer-bench's form"
 #: Files that PyTorch compiles, and loads as a module.
@@ -58,9 +57,9 @@ class Unpacked(msgspec.Struct, frozen=True):
     form: str = _FORM
 
 
-def unpacked(path: Path) -> Unpacked | None:
-    """The solution in a JSON file; None if it is something else. `UsageError`: what is wrong."""
-    data = catalogue.read(path, str(path))
+def unpacked(data: bytes, path: Path) -> Unpacked | None:
+    """The solution in the data of a JSON file; None if it is something else. `UsageError`: what is
+    wrong."""
     try:
         found = msgspec.json.decode(data, type=_Solution)
     except msgspec.MsgspecError as error:

@@ -6,10 +6,8 @@ import sys
 
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say_printed
-from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.outputs import require_apart
-from matbench.cli.progress import progress
+from matbench.cli.console import Interruption, progress, require_apart, say_printed
+from matbench.cli.selection import KernelFiles, kernel_argument, read_for
 from matbench.errors import UsageError
 
 

@@ -13,7 +13,7 @@ from matbench.features.timeline.record import BlockProfile
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
 from matbench.show import table
-from matbench.show.heading import CPU_TIMINGS
+from matbench.show.outcomes import CPU_TIMINGS
 from matbench.show.table import Column, Fact, Group, Report, Row, Section, numeric, under
 from matbench.show.units import count, number, percent, share
 

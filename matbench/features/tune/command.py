@@ -8,9 +8,8 @@ import click
 
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, say
-from matbench.cli.kernel_files import KernelFiles, kernel_argument, read_for
-from matbench.cli.outputs import require_apart, write_file
+from matbench.cli.console import Interruption, require_apart, say, write_file
+from matbench.cli.selection import KernelFiles, kernel_argument, read_for
 from matbench.errors import UsageError
 from matbench.records.outcome import Outcome
 from matbench.show import safe

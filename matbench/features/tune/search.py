@@ -21,8 +21,7 @@ import msgspec
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Deadlines, Options
-from matbench.cli.console import say_printed
-from matbench.cli.progress import progress
+from matbench.cli.console import progress, say_printed
 from matbench.errors import UsageError
 from matbench.features.tune import looking
 from matbench.features.tune.record import TuningRecord

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from matbench.analysis import claims, leaders, ranking
+from matbench.analysis import ranking
 from matbench.features.tune.record import TuningRecord
 from matbench.records.environment import Environment
 from matbench.show import table, units
-from matbench.show.heading import device_lines
-from matbench.show.outcomes import size_label
+from matbench.show.outcomes import device_lines, size_label
 from matbench.show.table import Column, Group, Report, Row, Section, numeric, under
 
 PAGE = "verdicts"
@@ -42,7 +41,7 @@ def _section(records: Sequence[TuningRecord], environments: Sequence[Environment
     heading = [records[0].outcome.case.kernel]
     heading += device_lines([record.outcome for record in records], environments)
     # All candidates have the claims of the kernel that weaken its checks.
-    if weakened := "; ".join(claims.weakening(records[0].outcome.case.claims)):
+    if weakened := "; ".join(ranking.weakening(records[0].outcome.case.claims)):
         heading.append(f"claims: {weakened}")
     for size, (first, *_) in sizes.items():
         space = first.space
@@ -66,7 +65,7 @@ def _group(size: str, records: Sequence[TuningRecord]) -> Group:
     timed = [(record, record.outcome.timing) for record in records]
     finals = [(record, t) for record, t in timed if t and t.median_ns and len(t.rounds) > 1]
     kind = records[0].outcome.case.device_kind
-    flags = leaders.may_lead([timing for _, timing in finals], kind) if finals else []
+    flags = ranking.may_lead([timing for _, timing in finals], kind) if finals else []
     equals = [record for (record, _), leads in zip(finals, flags, strict=True) if leads]
 
     def place(record: TuningRecord) -> str:

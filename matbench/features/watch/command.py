@@ -10,7 +10,7 @@ from matbench import signals, workloads
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import say, say_printed
-from matbench.cli.kernel_files import KernelFiles
+from matbench.cli.selection import KernelFiles, load
 from matbench.errors import UsageError
 from matbench.kernelfile import python_file
 from matbench.model import Case, Kernel
@@ -49,7 +49,7 @@ def watch(
     from matbench.analysis.statistics import ComparisonPlan
     from matbench.features.watch import view
     from matbench.features.watch.versions import Saves, WatchedVersions
-    from matbench.kernelfile import catalogue, sweep
+    from matbench.kernelfile import sweep
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
@@ -73,7 +73,7 @@ def watch(
         bench = Bench(pool, info, plan, sizes.seed)
         watched = WatchedVersions(bench, path, cases, given)
         try:
-            first = catalogue.load(path, given=given)
+            first, _ = load(path, given)
         except UsageError:
             pass  # can be fixed while the file is watched
         else:

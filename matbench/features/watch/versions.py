@@ -11,6 +11,7 @@ from typing import Any
 
 from matbench.cli import registry
 from matbench.cli.options import require_device
+from matbench.cli.selection import parsed
 from matbench.errors import MatbenchError, UsageError
 from matbench.kernelfile import catalogue, includes
 from matbench.kernelfile.includes import code_of
@@ -133,7 +134,7 @@ class WatchedVersions:
         version = SavedVersion(len(self.versions) + 1, time.strftime("%H:%M:%S"))
         self.versions.append(version)
         try:
-            kernel = catalogue.parse(content, self.path, given=self.given)
+            kernel, _ = parsed(content, self.path, self.given or {})
             [kernel] = catalogue.told_apart([kernel])
             require_device(kernel)
             code = code_of(kernel)

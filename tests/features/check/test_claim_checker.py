@@ -12,7 +12,7 @@ from support.kernels import KernelWriter
 from support.paths import output_of
 
 from matbench import programs
-from matbench.analysis.claims import weakenings
+from matbench.analysis.ranking import weakenings
 from matbench.features.check import sanitizer
 from matbench.features.check.claim_checker import ClaimChecker, conditions
 from matbench.features.check.probe import Need

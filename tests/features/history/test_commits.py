@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.kernels import GOOD_BODY, kernel_text
+from support.optional import present
 from support.repository import commit, git
 
 from matbench.features.history.commits import CommittedVersion, versions
@@ -133,10 +134,11 @@ def test_what_cannot_be_compared_has_a_reason(project: Path) -> None:
     save(project, "half", mine_cu=half)
     save(project, "one", mine_cu=kernel_text())
     unreadable, other, one = listed(project)
-    assert "not TOML" in unreadable.kernel.refused
-    assert str(project) not in unreadable.kernel.refused
-    assert other.kernel.refused
-    assert not one.kernel.refused
+    assert unreadable.kernel.never is not None
+    assert "not TOML" in unreadable.kernel.never.needs
+    assert str(project) not in unreadable.kernel.never.needs
+    assert other.kernel.never is not None
+    assert one.kernel.never is None
     assert len({unreadable.code, other.code, one.code}) == 3
 
 
@@ -162,6 +164,6 @@ def test_a_damaged_object_is_a_version_with_a_reason(project: Path) -> None:
         save(project, value, mine_cu=f"{kernel_text('mine')}constant int x = {value};\n")
     sha = git(project, "rev-parse", "HEAD~1:mine.cu")
     (project / ".git" / "objects" / sha[:2] / sha[2:]).unlink()
-    reasons = [version.kernel.refused for version in listed(project)]
-    assert [bool(reason) for reason in reasons] == [False, True, False]
-    assert "mine.cu: cannot be read from git at" in str(reasons[1])
+    before, damaged, after = (version.kernel.never for version in listed(project))
+    assert (before, after) == (None, None)
+    assert "mine.cu: cannot be read from git at" in present(damaged).needs

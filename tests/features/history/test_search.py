@@ -19,7 +19,7 @@ from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.search import HistorySearch, RecordedBench
 from matbench.features.history.view import answer
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem
+from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
 from matbench.records.writing import RecordWriter
@@ -137,7 +137,7 @@ class Recorded:
 
     def measure(self, case: Case) -> Outcome:
         self.measured.append(case.kernel.name)
-        status: Status = "failed" if case.kernel.refused else "measured"
+        status: Status = "failed" if case.kernel.never else "measured"
         return Outcome(case=CaseRecord.from_case(case, self.device), status=status, hot=timing())
 
     def compare(self, old: Case, new: Case, plan: ComparisonPlan, seed: int) -> ComparisonRecord:
@@ -148,7 +148,8 @@ class Recorded:
 
 def step(name: str, code: str, refused: str = "") -> CommittedVersion:
     rules = LaunchRules(block=(8, 8), grid=(1, 1))
-    kernel = Kernel(name, rules, source="x", sha256=code, refused=refused)
+    never = Skip("refused", refused) if refused else None
+    kernel = Kernel(name, rules, source="x", sha256=code, never=never)
     return CommittedVersion(name, "2026-01-01", "", kernel, code)
 
 

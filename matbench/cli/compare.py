@@ -102,8 +102,8 @@ def compare(
         if kernel.on_host and info.kind == "gpu":
             how = "compare it with `--backend opencl`"
             raise UsageError(f"{kernel.name} runs only on the host; {how}")
-    summary = features.value("gate", "summary")
-    written = {"GITHUB_STEP_SUMMARY": summary, **shown.outputs}
+    gate = features.get("gate")
+    written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))
 
     from matbench.kernelfile import sweep
@@ -130,7 +130,7 @@ def compare(
         interruption.exit(0, len(rounds), "comparisons")
     about = run_environment(sys.argv[1:], [info], sizes.recorded)
     shown.show(comparisons.report(records, [about]))
-    if gate := features.get("gate"):
+    if gate is not None:
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")
     _exit(records, gate, of_versions=against is not None)

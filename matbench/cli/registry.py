@@ -108,10 +108,6 @@ ADOPTION, SUBMISSIONS = "features.adopt.search", "features.submissions.reading"
 class FeatureOptions(dict[str, Any]):
     """The groups of options that features add to a command, by name, with the values given."""
 
-    def value(self, group: str, name: str) -> Any:
-        """One of them, or None without its feature."""
-        return getattr(self.get(group), name, None)
-
 
 def has(module: str) -> bool:
     """Whether a module of this package is there: always, unless it is of a deleted feature."""

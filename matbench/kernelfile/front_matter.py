@@ -180,6 +180,7 @@ class Reader:
                     self.wrong(f"include_dirs {folder!r:.300}: no such folder", "include_dirs")
             included = includes.find_includes(self.source, self.file, front.include_dirs)
         entry, function = self.entry(front, included)
+        self.lines = function.lines
         args = self.arguments(front, function.parameters)
         values = {name: getattr(front, name) for name in front.__struct_fields__}
         # Of template arguments that only `[tune]` names, the first value.
@@ -495,8 +496,7 @@ class Reader:
             kinds = f"A is {kernel.contract.storage} and {buffer} is {storage}"
             wrong = f"{kinds}; operands must have the same type"
         if wrong:
-            name = signature.entry_of(kernel).name
-            self.fail(wrong, signature.line_of(self.source, name, index))
+            self.fail(wrong, self.lines[index] if self.lines else None)
         if buffer == "C":
             return
         declared = ["float16", "bfloat16", "float64", *EIGHT_BITS]

@@ -58,8 +58,8 @@ class TemplateParameter(msgspec.Struct, frozen=True):
 class Signature(msgspec.Struct, frozen=True):
     """A `__global__` function as the source declares it; its name includes its namespaces.
 
-    `launch_bounds` is the text of the first argument of `__launch_bounds__`; `defaults` are those
-    of parameters.
+    `launch_bounds` is the text of the first argument of `__launch_bounds__`; `defaults` and `lines`
+    are those of parameters.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Signature(msgspec.Struct, frozen=True):
     line: int = 1
     is_extern_c: bool = False
     defaults: Mapping[str, str] = {}
+    lines: tuple[int, ...] = ()
 
 
 @functools.lru_cache(maxsize=64)
@@ -180,6 +181,7 @@ def function(node: syntax.Node) -> Signature:
         line=syntax.line_of(name),
         is_extern_c=is_extern_c,
         defaults={name: syntax.text_of(text) for name, text in given.items() if text is not None},
+        lines=tuple(syntax.line_of(syntax.fields(p, "declarator") or p) for _, p in pairs),
     )
 
 
@@ -312,16 +314,6 @@ def aliases(*sources: str) -> dict[str, str]:
         if kind is not None and name is not None:
             meanings[syntax.text_of(name)] = syntax.text_of(kind)
     return meanings
-
-
-def line_of(source: str, entry: str, index: int) -> int | None:
-    """The line that names a parameter of the entry, a kernel or a function on the host."""
-    root = syntax.parse(syntax.skeleton(syntax.expanded(source)))
-    for node in syntax.outside(root):
-        if (_is_global(node) or _is_on_host(node)) and qualified_name(node) == entry:
-            parameter = parameter_nodes(node)[index]
-            return syntax.line_of(syntax.fields(parameter, "declarator") or parameter)
-    return None
 
 
 def pieces(text: str, opening: str = "([<", closing: str = ")]>") -> tuple[str, ...]:

@@ -18,6 +18,8 @@ from matbench.kernelfile import signature, syntax
 _FACTOR = re.compile(r"(?:\w+_)?(?:alpha|beta)(?:_\w+)?", re.IGNORECASE)
 #: What the source may have to unpack.
 _ANY = re.compile(r"struct|alpha|beta|\]\s*\[|\)\s*\[", re.IGNORECASE)
+#: A number or a pointer among the fields of a struct.
+_PLAIN = re.compile(r"[*\s]*(?:__restrict__ )?\w+")
 #: `float A[M][N]`, whose first extent may be missing, and `float (*A)[N]`.
 _ARRAYS = re.compile(
     r"(?P<kind>[\w:<>, ]+?) ?(?:(?P<name>\w+) ?(?P<first>\[[^]]*\])"
@@ -49,19 +51,15 @@ def _structs(root: syntax.Node) -> Iterator[tuple[str, tuple[str, list[tuple[str
             continue
         is_typedef = node.parent.type == "type_definition"
         named = (node.parent, "declarator") if is_typedef else (node, "name")
-        name = syntax.fields(*named)
-        fields: list[tuple[str, str]] = []
-        for member in body.named_children:
-            kind = syntax.fields(member, "type")
-            for declarator in member.children_by_field_name("declarator"):
-                text = syntax.text_of(declarator)
-                is_plain = re.fullmatch(r"[*\s]*(?:__restrict__ )?\w+", text) is not None
-                if member.type == "field_declaration" and kind is not None and is_plain:
-                    fields.append((syntax.text_of(kind), text))
-                else:
-                    fields.append(("", ""))
-        if name is not None and fields and all(kind for kind, _ in fields):
-            written = syntax.text_of(name)
+        written = syntax.text_of(syntax.fields(*named))
+        members = [m for m in body.named_children if syntax.fields(m, "declarator") is not None]
+        fields = [
+            (syntax.text_of(syntax.fields(member, "type")), syntax.text_of(declarator))
+            for member in members
+            for declarator in member.children_by_field_name("declarator")
+        ]
+        is_plain = all(kind and _PLAIN.fullmatch(text) for kind, text in fields)
+        if written and fields and is_plain and {m.type for m in members} == {"field_declaration"}:
             yield written, (written if is_typedef else f"struct {written}", fields)
 
 

@@ -112,12 +112,10 @@ def _csv_value(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     value = flat(value)
-    return _no_formula(safe.lines(value)) if isinstance(value, str) else value
-
-
-def _no_formula(text: str) -> str:
-    """Text that a spreadsheet shows as it is."""
-    return f"'{text}" if _FORMULA.match(text) else text
+    if not isinstance(value, str):
+        return value
+    text = safe.lines(value)
+    return f"'{text}" if _FORMULA.match(text) else text  # so that a spreadsheet shows it as it is
 
 
 # JUnit XML

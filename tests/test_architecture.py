@@ -181,10 +181,10 @@ def test_all_that_the_registry_names_is_there() -> None:
         assert part.options is None or hasattr(module, part.options[2])
         for place in (part.kind.view, part.kind.drawn) if part.kind is not None else ():
             registry.load(place)
-    for place in (registry.PICTURE, registry.PAGE):
+    for place in (registry.PICTURE, registry.PAGE, registry.ADOPTION, registry.SUBMISSIONS):
         registry.load(place)
     named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
-    named |= {"charts", "page"}
+    named |= {"charts", "page", "submissions"}
     alone = {"nvidia_tools", "probes"}
     assert {*FEATURES} - named == alone, "they work for other features alone"
 

@@ -29,7 +29,6 @@ from matbench.features.explain import disassembly, limits
 from matbench.features.explain.record import Explanation
 from matbench.features.nvidia_tools import observer
 from matbench.model import DeviceInfo, Problem
-from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 
 
@@ -248,21 +247,6 @@ def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: Ke
     assert found["traffic"]["is_derived"]
     assert found["traffic"]["loads"] == 2 * 64**3
     assert found["code"]["not_derived"] == []
-
-
-def test_what_ctrl_c_left_is_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure, measured = Worker.measure, list[object]()
-
-    def interrupted(worker: Worker, *given: Any) -> Outcome:
-        if measured:
-            raise KeyboardInterrupt
-        measured.append(outcome := measure(worker, *given))
-        return outcome
-
-    monkeypatch.setattr(Worker, "measure", interrupted)
-    done = matbench("explain", "tiled", "--sizes", "33", "--set", "TILE=4,8", code=130)
-    assert "tiled TILE=4 at 33" in done.stdout
-    assert "interrupted: 1 of 2 cases are done" in done.stderr
 
 
 # -- a device's limits, measured and cached -----------------------------------------------------

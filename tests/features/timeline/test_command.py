@@ -8,21 +8,10 @@ import re
 
 from support.cli import Matbench
 from support.kernels import KernelWriter
-from support.paths import BAD_KERNELS
 
 from matbench.model import DeviceInfo
 
 TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
-
-
-def test_blocks_of_a_real_launch(matbench: Matbench) -> None:
-    said = matbench(*TWO_DIMENSIONS).stdout
-    assert said.startswith("tiled TILE=8 at 100x64x32\n")
-    assert re.search(r"^blocks +104 +8 × 8 threads each *$", said, re.MULTILINE)
-    for part in (
-        "duration, quartiles", "cost of reading the clock", "latest end − earliest start", "█",
-    ):  # fmt: skip
-        assert part in said
 
 
 def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
@@ -45,12 +34,6 @@ def test_a_block_that_returns_is_stamped(matbench: Matbench, write_kernel: Kerne
     path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
     found = json.loads(matbench("blocks", path, "--sizes", "17", "--format", "json").stdout)[-1]
     assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
-
-
-def test_a_wrong_kernel_is_not_clocked(matbench: Matbench) -> None:
-    done = matbench("blocks", BAD_KERNELS / "bad-last-row-left-out.cu", "--sizes", "20", code=1)
-    assert "wrong" in done.stdout
-    assert "duration" not in done.stdout
 
 
 def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
+from support import toml
+from support.golden import answered
 from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
 
 from matbench.analysis import claims, ranking
@@ -167,43 +171,14 @@ def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:
 # Claims that weaken a check
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (Claims(precision="tf32"), "inputs rounded to tf32"),
-        (Claims(error_constant=8.0), "each product may be off by 8·2⁻²⁴"),
-        (Claims(error_constant=0.5), "each product may be off by 0.5·2⁻²⁴"),
-        (Claims(exponents=(-12, 15)), "exponents from -12 to 15 only"),
-        (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
-        (Claims(deterministic=False), "not deterministic"),
-        (Claims(accumulator="float16"), "sums in float16"),
-        (Claims(accumulator="float32", result="float64", precision="float64"), "sums in float32"),
-        (Claims(result="bfloat16"), "C of bfloat16"),
-        (Claims(precision="e4m3"), "inputs are e4m3"),
-        (Claims(precision="int8", result="int32"), "inputs are int8"),
-        (Claims(accumulator="float22"), "sums in float22"),
-        (Claims(accumulator="float22", promotes=128), "sums in float22, 128 terms at a time"),
-    ],
-)
-def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
-    assert claims.weakening(given) == (words,)
+def weakened(question: str) -> str:
+    """How claims, in TOML, weaken the checks."""
+    return "; ".join(claims.weakening(msgspec.convert(toml.read(question), Claims))) or "not"
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        Claims(),
-        Claims(precision="float64", result="float64"),
-        Claims(accumulator="float64"),
-        Claims(accumulator="int32"),
-        Claims(scales="rows"),
-        Claims(exponents=(-126, 127)),
-        Claims(exponents=(-200, 200)),
-        Claims(where=("TILE * TILE <= max_threads_per_block", "N % 4 == 0", "ldc % 32 == 0")),
-    ],
-)
-def test_a_condition_or_what_is_usual_weakens_nothing(given: Claims) -> None:
-    assert claims.weakening(given) == ()
+def test_claims_in_words(file_regression: FileRegressionFixture) -> None:
+    table = Path(__file__).with_name("claims.txt")
+    file_regression.check(answered(table, weakened), fullpath=table, encoding="utf-8")
 
 
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:

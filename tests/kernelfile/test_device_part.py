@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.kernels import text_of
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import (
@@ -128,17 +129,7 @@ def test_the_users_headers_stay() -> None:
     )
 
 
-OF_LIBRARIES = """#include <torch/extension.h>
-#include <cuda_fp16.h>
-#include <vector>
-#include "helper_cuda.h"
-using namespace torch;
-using namespace nvcuda;
-namespace own { constexpr int X = 3; }
-torch::Tensor forward(torch::Tensor a) { mine<<<1, 2>>>(a); }
-__device__ float half_of(float x) { asm volatile(""); return std::fma(x, 0.5f, 0.0f); }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
-"""
+OF_LIBRARIES = text_of("of-libraries.cu")
 
 
 def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:

@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import records, tables
 from support.cli import QUICK, Matbench
-from support.ladder import LADDER, timed
 from support.launches import UNEVEN, analysed, gpu_or_cpu, sampled
 from support.paths import BAD_KERNELS, ROOT
 from support.pictures import SVG, TITLE, Mark, marks, near, needs_plots, pixels, texts, words
@@ -32,8 +31,26 @@ from matbench.features.charts.style import ORANGES
 from matbench.features.grade.record import Grade
 from matbench.model import Problem
 from matbench.records import encoding, reading
-from matbench.records.outcome import Claims, ErrorCells, Outcome
+from matbench.records.outcome import Accuracy, Claims, ErrorCells, Outcome
 from matbench.records.reading import RecordSet
+
+
+def timed(kernel: str, n: int, ms: float, error: float | None = 1e-6, **more: Any) -> Outcome:
+    """A case of n × n × n on an H200."""
+    fields: dict[str, Any] = {
+        "group": "ladder", "params": {}, "problem": Problem(n, n, n), "backend": "cuda",
+        "device": "H200", "device_kind": "gpu", "accuracy": Accuracy(error, error, None),
+    }  # fmt: skip
+    return records.outcome(kernel, ms, **(fields | more))
+
+
+LADDER = [
+    timed("slow", 1000, 20), timed("slow", 1000, 10, params={"T": 2}), timed("slow", 2000, 90),
+    timed("fast", 2000, 1, error=0.0), timed("fast", 1000, 2, error=3e-7),
+    timed("library", 1000, 1, group="baseline"), timed("thin", 0, 1, problem=Problem(64, 8192, 64)),
+    timed("broken", 1000, 0.1, status="wrong"),
+]  # fmt: skip
+
 
 pytestmark = needs_plots
 EXAMPLES = ROOT / "docs" / "examples"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import toml
-from support.golden import answered
+from support.golden import TableRegression
 from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
 
 from matbench.analysis import claims, ranking
@@ -176,9 +174,8 @@ def weakened(question: str) -> str:
     return "; ".join(claims.weakening(msgspec.convert(toml.read(question), Claims))) or "not"
 
 
-def test_claims_in_words(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("claims.txt")
-    file_regression.check(answered(table, weakened), fullpath=table, encoding="utf-8")
+def test_claims_in_words(table_regression: TableRegression) -> None:
+    table_regression("claims.txt", weakened)
 
 
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, Plan, last_run
-from support.golden import answered
+from support.golden import TableRegression
 from support.kernels import KernelWriter, kernel_text, text_of
 
 from matbench import workloads
@@ -185,12 +184,11 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     assert RIGHT in one.stdout
 
 
-def test_a_list_may_be_given_without_brackets(file_regression: FileRegressionFixture) -> None:
+def test_a_list_may_be_given_without_brackets(table_regression: TableRegression) -> None:
     def value(given: str) -> str:
         return json.dumps(KernelFiles((given,), None).given)
 
-    table = Path(__file__).with_name("keys.txt")
-    file_regression.check(answered(table, value), fullpath=table, encoding="utf-8")
+    table_regression("keys.txt", value)
 
 
 def refused(matbench: Matbench, *arguments: str) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import toml
-from support.golden import answered
+from support.golden import TableRegression
 
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -30,10 +28,9 @@ def told(question: str) -> str:
     return asked.breach(kernel(*where, sweep={"TILE": (8, 16)}, **values)) or "nothing"
 
 
-def test_breaches(file_regression: FileRegressionFixture) -> None:
+def test_breaches(table_regression: TableRegression) -> None:
     """Sizes that a kernel is not passed are no mistake, and those asked for may be fewer."""
-    table = Path(__file__).with_name("breaches.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+    table_regression("breaches.txt", told)
 
 
 def test_keys_of_front_matter_are_asked_for_too() -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import toml
 from support.devices import CPU, GPU
-from support.golden import answered
+from support.golden import TableRegression
 from support.kernels import text_of
 from support.optional import present
 
@@ -128,10 +127,9 @@ def told(question: str) -> str:
     return f"{skip.kind}: {skip_reason(skip)}" if skip else "runs"
 
 
-def test_why_cases_are_skipped(file_regression: FileRegressionFixture) -> None:
+def test_why_cases_are_skipped(table_regression: TableRegression) -> None:
     """Requirements, limits of the device, mistakes in the file, parameters, and factors."""
-    table = Path(__file__).with_name("skips.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+    table_regression("skips.txt", told)
 
 
 def test_a_sweep_without_end_is_refused() -> None:

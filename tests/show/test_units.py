@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.optional import present
 
 from matbench.show import units
@@ -31,9 +29,8 @@ def told(question: str) -> str:
     return found
 
 
-def test_numbers_are_said_the_way_people_say_them(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("units.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_numbers_are_said_the_way_people_say_them(table_regression: TableRegression) -> None:
+    table_regression("units.txt", told)
 
 
 def test_rates_of_an_explanation_share_the_unit_of_the_largest() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 
 from matbench import signals
 from matbench.analysis.statistics import ComparisonPlan
@@ -25,6 +26,7 @@ from matbench.records.outcome import Outcome
 from matbench.worker import comparing, worker
 from support import scripted
 from support.cli import Matbench, Plan, Refusal, last_run
+from support.golden import TableRegression, answered
 from support.paths import ROOT
 from support.repository import git
 
@@ -160,6 +162,19 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     git(folder, "init", "-q", "-b", "main", ".")
     return folder
+
+
+@pytest.fixture
+def table_regression(
+    request: pytest.FixtureRequest, file_regression: FileRegressionFixture
+) -> TableRegression:
+    """A table beside the test has the answers to its questions (`golden.answered`)."""
+
+    def compared(name: str, answer: Callable[[str], str]) -> None:
+        table = request.path.with_name(name)
+        file_regression.check(answered(table, answer), fullpath=table, encoding="utf-8")
+
+    return compared
 
 
 @pytest.fixture

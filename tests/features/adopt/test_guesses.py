@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.paths import FOREIGN
 
 from matbench.cli import registry
@@ -35,10 +33,10 @@ def kernel(parameters: str, body: str = "", *, before: str = "") -> str:
     return f"{before}\n__global__ void f({parameters}) {{ {body or usual} }}"
 
 
-def test_names_tell_what_is_passed(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("parameters.txt")
-    text = answered(table, lambda parameters: " ".join(guessed(kernel(parameters))[0][0]))
-    file_regression.check(text, fullpath=table, encoding="utf-8")
+def test_names_tell_what_is_passed(table_regression: TableRegression) -> None:
+    table_regression(
+        "parameters.txt", lambda parameters: " ".join(guessed(kernel(parameters))[0][0])
+    )
 
 
 def test_all_orders_of_sizes_are_tried() -> None:
@@ -108,9 +106,8 @@ def launched(question: str) -> str:
     return f"{params}block {first.block}, grid {first.grid}{shared}; then {blocks[:3]}"
 
 
-def test_the_text_tells_how_it_is_launched(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("bodies.txt")
-    file_regression.check(answered(table, launched), fullpath=table, encoding="utf-8")
+def test_the_text_tells_how_it_is_launched(table_regression: TableRegression) -> None:
+    table_regression("bodies.txt", launched)
 
 
 @pytest.mark.parametrize(
@@ -234,9 +231,8 @@ def suggested(question: str) -> str:
     return next(line for line in paste if line.startswith("args = "))
 
 
-def test_missing_args_follow_from_names(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("suggestions.txt")
-    file_regression.check(answered(table, suggested), fullpath=table, encoding="utf-8")
+def test_missing_args_follow_from_names(table_regression: TableRegression) -> None:
+    table_regression("suggestions.txt", suggested)
 
 
 # Launches in host code
@@ -284,9 +280,8 @@ def told(question: str) -> str:
     return "; ".join(f"{name} {part}" for name, part in said.items())
 
 
-def test_launches_are_read(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("launches.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_launches_are_read(table_regression: TableRegression) -> None:
+    table_regression("launches.txt", told)
 
 
 def test_a_size_that_is_also_a_leading_dimension_is_a_size() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 
 from matbench.features.explain.sass import listing
 from matbench.features.explain.sass.integers import LANES, Lanes, UnknownError, compute
@@ -59,11 +57,10 @@ def shown(values: np.ndarray) -> str:
     return " ".join(f"{int(value):x}" for value in values[:count])
 
 
-def test_each_instruction(file_regression: FileRegressionFixture) -> None:
+def test_each_instruction(table_regression: TableRegression) -> None:
     """As nvdisasm shows it, what it reads, and what it writes: worked out by hand. All numbers are
     hexadecimal."""
-    table = Path(__file__).with_name("integers.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+    table_regression("integers.txt", told)
 
 
 @pytest.mark.parametrize("sign", ["S", "U"])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.machine_code import listed, listing_of, needs_nvdisasm
 
 from matbench.features.explain.sass import effects, listing, pipes
@@ -30,9 +28,8 @@ def told(text: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in about.items())
 
 
-def test_operands(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("operands.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_operands(table_regression: TableRegression) -> None:
+    table_regression("operands.txt", told)
 
 
 def test_instructions_their_branches_and_what_the_scheduler_is_told() -> None:
@@ -135,9 +132,8 @@ def done(line: str) -> str:
     return "; ".join(said)
 
 
-def test_what_each_instruction_does(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("effects.txt")
-    file_regression.check(answered(table, done), fullpath=table, encoding="utf-8")
+def test_what_each_instruction_does(table_regression: TableRegression) -> None:
+    table_regression("effects.txt", done)
 
 
 def test_reads_of_the_even_and_the_odd_bank() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.machine_code import code_of
 
 from matbench.features.explain.machine_code import demand
@@ -61,9 +59,8 @@ def parts(found: Tally) -> Iterator[str]:
         yield "not complete"
 
 
-def test_tallies(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("tallies.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_tallies(table_regression: TableRegression) -> None:
+    table_regression("tallies.txt", told)
 
 
 def test_an_architecture_without_rates_has_no_demand() -> None:

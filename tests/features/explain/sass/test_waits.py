@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.machine_code import listing_of
 
 from matbench.features.explain.sass.listing import function
@@ -39,9 +37,8 @@ def step(text: str) -> WaitStep:
     return NAMED.get(text) or WaitStep(**{name: int(value) for name, value in pairs})  # type: ignore[arg-type]
 
 
-def test_cycles_are_known(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("passes.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_cycles_are_known(table_regression: TableRegression) -> None:
+    table_regression("passes.txt", told)
 
 
 def test_another_block_fills_the_wait_at_a_barrier() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.machine_code import code_of
 from support.optional import present
 
@@ -71,9 +69,8 @@ def told(question: str) -> str:
     return "; ".join(f"{part} {text}" for part, text in parts.items() if text)
 
 
-def test_walks(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("walks.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_walks(table_regression: TableRegression) -> None:
+    table_regression("walks.txt", told)
 
 
 def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
@@ -127,9 +124,8 @@ def cost(question: str) -> str:
     return "{:g} cycles, {:g} at least, {:g} sectors, {:g} bytes".format(*found)
 
 
-def test_accesses(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("accesses.txt")
-    file_regression.check(answered(table, cost), fullpath=table, encoding="utf-8")
+def test_accesses(table_regression: TableRegression) -> None:
+    table_regression("accesses.txt", cost)
 
 
 def test_a_cost_is_added_several_times() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.golden import TableRegression
 from support.kernels import text_of
 
 from matbench.errors import MatbenchError
@@ -44,82 +44,20 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
     assert "template" not in said
 
 
-#: Device code that no kernel uses, or that only the host can.
-UNUSED = [
-    "#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>",
-    '#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>',
-    '#include "helper_cuda.h"\n#include <nowhere/mine.h>',
-    "int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }",
-    "template <class T> struct S { T x; };",
-    "template <class T> __global__ void other(T *x) { }",
-    "__device__ float other(float x) { return __shfl_sync(0, x, 1); }",
-    "using namespace std; namespace fs = std::filesystem;",
-    "struct P { int x; };",
-    "float time(void (*f)(float *, int), dim3 grid); float time(void (*f)(int));",
-    "template <class F> void check(F f, const char *name); void *at(int i), *b(char);",
-    "std::vector<float> host; static cudaEvent_t start, stop; float *d_A = nullptr;",
-    "struct T { cudaEvent_t at; }; typedef std::vector<float> V; using W = cudaEvent_t;",
-    "const std::string NAME = name(); static const cudaDataType_t KIND = CUDA_R_32F;",
-    "class Timer { public: Timer() {} void stop(); }; void Timer::stop() { }",
-    "std::ostream &operator<<(std::ostream &to, float4 x) { return to; }",
-    "bool operator==(const dim3 &a, const dim3 &b); int &at(int i) { return x[i]; }",
-    'extern "C" void run(std::vector<float> &v);',
-]
+def left(question: str) -> str:
+    """What is left of code before a kernel, whose body may be the last line; or what needs CUDA."""
+    lines = question.splitlines()
+    body = lines.pop().strip("{}") if lines[-1].startswith("{") else ""
+    try:
+        kept = part(body, "\n".join(lines)).partition("__global__ void mine")[0].strip("; ")
+        return kept or "nothing"
+    except NeedsCudaError as error:
+        return str(error)
 
 
-@pytest.mark.parametrize("before", UNUSED)
-def test_what_no_kernel_needs_is_left_out(before: str) -> None:
-    kept = part("C[0] = 1;", before).partition("__global__ void mine")[0]
-    assert kept.strip("; ") == ""
-
-
-@pytest.mark.parametrize(
-    ("before", "body", "kept"),
-    [
-        ("#ifdef __CUDACC__\n#include <mma.h>\n#endif", "", "#include <mma.h>"),
-        ("namespace ns { constexpr int X = 3; }", "C[0] = ns::X;", None),
-        ("namespace { const int X = 3; }", "C[0] = X;", "const int X = 3;"),
-        ("namespace ns { const int X = 3; } using namespace ns;", "C[0] = X;", None),
-        ("struct P { int x; }; __device__ int f(P *p) { return p->x; }", "C[0] = f(0);", None),
-        ("template <int X> __device__ int f() { return X; }", "C[0] = f<3>();", None),
-        ("struct V { }; __device__ V operator+(V a, V b) { return a; }", "V v = V() + V();", None),
-        ("enum Mode { fast, slow };", "C[0] = slow;", None),
-        ("#define F4(p) (*(float4 *)(p))", "F4(C).x = 1;", None),
-        ("__device__ int f(std::size_t x) { return x; }", "f(1);", "int f(size_t x) { return x; }"),
-        ('extern "C" { __device__ int f() { return 1; } }', "f();", "int f() { return 1; }"),
-    ],
-)
-def test_what_the_kernel_needs_is_kept(before: str, body: str, kept: str | None) -> None:
-    assert (kept or before) in part(body, before).partition("__global__ void mine")[0]
-
-
-@pytest.mark.parametrize(
-    ("what", "body", "before"),
-    [
-        ("inline PTX", 'asm volatile("exit;");', ""),
-        ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
-        ("`__any_sync`", "f();",
-         "template <int X> __device__ int f() { return __any_sync(0, 1); }"),
-    ],
-)  # fmt: skip
-def test_what_only_cuda_has_is_one_line(what: str, body: str, before: str) -> None:
-    with pytest.raises(NeedsCudaError) as refused:
-        part(body, before)
-    assert re.fullmatch(rf"needs CUDA \({re.escape(what)}, line [12]\)", str(refused.value))
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "before"),
-    [
-        ("cuda_fp16.h", 1, "#include <cuda_fp16.h>"),
-        ("mma.h", 2, '#include "helper_cuda.h"\n#include "mma.h"'),
-        ("cuda/barrier", 3, "#ifndef M_H\n#define M_H\n#include <cuda/barrier>\n#endif"),
-    ],
-)
-def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> None:
-    with pytest.raises(NeedsCudaError) as refused:
-        part("C[0] = 1;", before)
-    assert str(refused.value) == f"needs CUDA ({name}, line {line})"
+def test_what_the_kernel_needs_is_kept(table_regression: TableRegression) -> None:
+    """And nothing of what no kernel uses, or only the host can."""
+    table_regression("parts.txt", left)
 
 
 def test_the_users_headers_stay() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Sequence
 from random import Random
 
@@ -10,11 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cli import Matbench
+from support.kernels import KernelWriter
 from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
 
 from matbench.analysis import block_times
 from matbench.errors import CaseError
+from matbench.model import DeviceInfo
 
 
 def test_an_offset_that_the_timer_cannot_see_is_none() -> None:
@@ -179,3 +185,36 @@ def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
         assert (found.imbalance, found.perturbation) == (whole.imbalance, whole.perturbation)
         assert found.sm_mhz is None
         assert block_times.brief(sample, on, clock_is_sm=True).sm_mhz == 2000
+
+
+# The command, on this machine's device
+
+
+TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
+
+
+def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
+    rows = list(csv.DictReader(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout.splitlines()))
+    places = [(int(row["block_x"]), int(row["block_y"]), int(row["block_z"])) for row in rows]
+    assert places == [(x, y, 0) for y in range(13) for x in range(8)]
+    assert all(int(row["end_ticks"]) >= int(row["start_ticks"]) > 0 for row in rows)
+    if device.kind == "cpu":
+        assert {(row["multiprocessor"], row["start_ns"], row["end_ns"]) for row in rows} == {
+            ("", "", "")
+        }
+
+
+def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--sizes", "40").stdout
+    assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
+
+
+def test_a_block_that_returns_is_stamped(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
+    found = json.loads(matbench("blocks", path, "--sizes", "17", "--format", "json").stdout)[-1]
+    assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
+
+
+def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--sizes", "20", "--set", "TILE=4096").stdout
+    assert "skipped: needs" in said

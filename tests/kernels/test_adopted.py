@@ -29,13 +29,9 @@ def test_there_are_enough_and_each_has_its_file() -> None:
 
 @pytest.mark.parametrize(("name", "backend_name", "size"), tried(COMPUTES))
 def test_a_foreign_file_is_adopted_and_runs(
-    name: str,
-    backend_name: Backend,
-    size: str,
-    tmp_path: Path,
-    matbench: Matbench,
+    name: str, backend_name: Backend, size: str, tmp_path: Path, matbench: Matbench,
     request: pytest.FixtureRequest,
-) -> None:
+) -> None:  # fmt: skip
     entry = COMPUTES[name]
     if backend_name == "opencl":
         request.getfixturevalue("few_probes")
@@ -56,13 +52,9 @@ def test_a_foreign_file_is_adopted_and_runs(
 
 @pytest.mark.parametrize(("name", "backend_name", "size"), tried(REFUSED))
 def test_no_table_is_written_for_a_wrong_kernel(
-    name: str,
-    backend_name: Backend,
-    size: str,
-    tmp_path: Path,
-    matbench: Matbench,
+    name: str, backend_name: Backend, size: str, tmp_path: Path, matbench: Matbench,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     if name == "wrong/forever.cu":
         monkeypatch.setattr(trials, "_LAUNCH_S", 0.5)
         monkeypatch.setattr(trials, "_REPEATED_S", 0.5)

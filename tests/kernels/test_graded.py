@@ -100,10 +100,7 @@ REPEATED = {"graded-atomics", "graded-split", "graded-in-order"}
 
 @pytest.mark.parametrize(("name", "backend_name", "size"), tried(GRADED))
 def test_a_kernel_is_described_as_it_is(
-    name: str,
-    backend_name: Backend,
-    size: str,
-    request: pytest.FixtureRequest,
+    name: str, backend_name: Backend, size: str, request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     launches = 0

@@ -13,8 +13,7 @@ from unittest.mock import Mock
 import pytest
 from support import toml
 from support.cli import QUICK, Matbench, last_run
-from support.foreign import plain
-from support.kernels import GOOD_BODY, KernelWriter, changed, text_of
+from support.kernels import GOOD_BODY, KernelWriter, changed, plain, text_of
 from support.paths import FOREIGN
 from support.signatures import generated
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.cli import Matbench
-from support.foreign import DYNAMIC, PARAMETERS, WHOLE, plain
 from support.golden import paged
-from support.kernels import text_of
+from support.kernels import DYNAMIC, PARAMETERS, WHOLE, plain, text_of
 from support.paths import FOREIGN
 
 pytestmark = pytest.mark.usefixtures("few_sizes")

@@ -9,19 +9,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import own_file, saved
+from support.kernels import GOOD_BODY, KernelWriter, own_file, saved
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
-from support.products import FILES, INPUTS, SIZES, capability_needed, name, problem, right
+from support.products import FILES, INPUTS, SIZES, capability_needed, case_of, name, problem, right
 
 import matbench
 from matbench import workloads
-from matbench.backends import host, open_backend
+from matbench.backends import Backend, host, open_backend
 from matbench.backends.cuda import compilation
 from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
+from matbench.errors import CaseError
+from matbench.features.watch.versions import Saves
 from matbench.kernelfile import catalogue, entry, instrument, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Kernel, Launch, Problem
@@ -191,3 +193,53 @@ def test_blocks_of_every_narrow_width(session: Session) -> None:
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
         assert right(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))
+
+
+# Headers that are included
+
+
+def test_a_header_changed_midway_fails(write_kernel: KernelWriter, backend: Backend) -> None:
+    path = write_kernel(body='#include "x.h"\n' + GOOD_BODY)
+    header = path.with_name("x.h")
+    session = Session(backend, Cache(), Options(timed=False))
+
+    header.write_text("struct a;\n")
+    loaded = case_of(path, 24, backend.info, TILE=8)
+    header.write_text("struct b;\n")
+    with pytest.raises(CaseError, match=r"^x\.h changed after .*mine\.cu was read; run "):
+        session.measure(loaded)
+    loaded = case_of(path, 24, backend.info, TILE=8)
+    assert session.measure(loaded).status == "measured"
+    # The build stays the one that the record names.
+    header.write_text("#error\n")
+    assert session.measure(loaded).status == "measured"
+
+
+def test_a_header_is_saved(tmp_path: Path) -> None:
+    path, header = tmp_path / "mine.cu", tmp_path / "x.h"
+    path.write_text('#include "x.h"\n')
+    saves = Saves(path)
+    for content in ("int a;", "int b;"):
+        header.write_text(content)
+        assert saves.new() == path.read_bytes()
+        assert saves.new() == path.read_bytes()  # until it was judged
+        saves.see()
+        assert saves.new() is None
+    header.touch()
+    (tmp_path / "y.h").write_text("int y;")
+    assert saves.new() is None
+    header.unlink()
+    assert saves.new() == path.read_bytes()
+
+
+def test_a_header_in_the_same_folder_is_told_of(tmp_path: Path) -> None:
+    saves = Saves(saved(tmp_path / "mine.cu", '#include "x.h"\n'))
+    saves.see()
+    turns = saves.wait()
+    next(turns)
+    (tmp_path / "x.h").write_text("int x;")
+    for _ in range(10):
+        next(turns)
+        if saves.new() is not None:
+            return
+    raise AssertionError("no turn came with the header")

@@ -1,4 +1,4 @@
-"""Help, and one meaning for each option."""
+"""Help, one meaning for each option, and what is shown of kernels."""
 
 from __future__ import annotations
 

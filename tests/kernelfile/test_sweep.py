@@ -1,4 +1,4 @@
-"""Parameters and cases: what runs, what is skipped and why, and what is refused."""
+"""Sizes, parameters and cases: what runs, what is skipped and why, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rounds: the kernels of a size take turns, and what differs between rounds is in the interval."""
+"""Rounds: the kernels of a size take turns, and what differs between rounds is in the interval;
+and how cases are handed out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traffic of a case, and the contents of an explanation."""
+"""The traffic of a case, what limits it, and the contents of an explanation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reading nvdisasm's listing: operands, encodings, parameters, and text that is none."""
+"""Reading nvdisasm's listing: operands, encodings, parameters, and text that is none;
+what instructions do."""
 
 from __future__ import annotations
 

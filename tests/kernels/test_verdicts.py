@@ -238,6 +238,9 @@ def test_there_are_enough_and_each_has_its_file(folder: str, least: int) -> None
         assert len(gaps) <= 3, gaps
 
 
+BUILTIN = [kernel.name for kernel in catalogue.builtin()]
+
+
 @pytest.mark.parametrize("name", JUDGED)
 def test_the_table_is_complete(name: str) -> None:
     entry = JUDGED[name]
@@ -245,7 +248,7 @@ def test_the_table_is_complete(name: str) -> None:
     assert expected.about
     assert expected.sizes
     assert expected.backends
-    assert expected.made_from in ("", *(kernel.name for kernel in catalogue.builtin()))
+    assert expected.made_from in ("", *BUILTIN)
     assert (entry.folder == "bad") == bool(expected.made_from)
     for checks in (expected.only, expected.defused_by, expected.caught_by, expected.without):
         assert set(checks) <= CHECKS

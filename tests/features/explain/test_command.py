@@ -106,24 +106,6 @@ def test_pages(matbench: Matbench, file_regression: Any) -> None:
 # -- on a device ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def printed(matbench: Matbench) -> Result:
-    return matbench("explain", "tiled", "--sizes", "65", "--set", "TILE=4,16", "--arch", "g80")
-
-
-def test_a_case_is_measured_beside_its_limits(printed: Result, device: DeviceInfo) -> None:
-    for text in (
-        "roof at the modelled traffic",
-        "measured time",
-        "measured copy",
-        "measured multiply-adds",
-    ):
-        assert text in printed.stdout
-    assert (f"this device: {device.label}" in printed.stdout) is (device.backend == "cuda")
-    words = printed.stdout.strip().splitlines()
-    assert any("measured for multiply-adds alone" in line for line in words)
-
-
 def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
     result = matbench("explain", "kahan", "--sizes", "33", "--set", "TILE=8", "--format", "json")
     about, found = json.loads(result.stdout)

@@ -1,26 +1,102 @@
-"""Kernels whose arithmetic is known are told apart: `expected.toml` has what must be said."""
+"""What `matbench adopt` finds out of files as others write them, or why not; and `matbench grade`
+of kernels whose arithmetic is known."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import time
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.cli import QUICK, Matbench, last_run
 from support.expected import Backend, entries, tried
 from support.optional import present
 from support.paths import KERNELS
 
 from matbench.bench.kernel_arguments import Float64
 from matbench.bench.session import Session
+from matbench.features.adopt import trials
 from matbench.features.grade import multiplier, steps, view
 from matbench.features.grade.multiplier import Multiplier
 from matbench.features.grade.record import Grade, Statements
 from matbench.kernelfile import sweep
-from matbench.model import Case
+from matbench.model import Case, DeviceInfo
 
+FOREIGN = entries("foreign")
+COMPUTES = {name: entry for name, entry in FOREIGN.items() if entry.expected.computes}
+REFUSED = {name: entry for name, entry in FOREIGN.items() if not entry.expected.computes}
 GRADED = entries("graded")
+ONLY_CUDA = [name for name, entry in COMPUTES.items() if entry.expected.backends == ("cuda",)]
+
+
+def test_there_are_enough_and_each_has_its_file() -> None:
+    folder = FOREIGN["textbook.cu"].path.parent
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu*")}
+    assert set(FOREIGN) == files
+    assert len(COMPUTES) >= 48
+    assert {path.stem for path in (KERNELS / "graded").glob("*.cu")} == set(GRADED)
+    assert len(GRADED) >= 24
+
+
+@pytest.mark.parametrize(("name", "backend_name", "size"), tried(COMPUTES))
+def test_a_foreign_file_is_adopted_and_runs(
+    name: str, backend_name: Backend, size: str, tmp_path: Path, matbench: Matbench,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    entry = COMPUTES[name]
+    if backend_name == "opencl":
+        request.getfixturevalue("few_probes")
+    path = Path(shutil.copy(entry.path, tmp_path))
+    started = time.monotonic()
+    output = matbench("adopt", path, "--backend", backend_name).stdout
+    # Whether the sums of atomics were met in another order is luck.
+    computes = f"computes {entry.expected.computes}, correct at "
+    assert computes in output.replace(", deterministic = False", "")
+    assert re.search(r"correct at (?:all \d+ sizes|the only size) tried", output)
+    assert path.read_bytes() == entry.path.read_bytes()
+    assert f"wrote {path.with_suffix('.toml')}" in output
+    assert output.endswith(f"next: matbench run {path}\n")
+    assert backend_name == "opencl" or time.monotonic() - started < 60
+    matbench("run", path, "--sizes", size, "--backend", backend_name, *QUICK)
+    assert {outcome.status for outcome in last_run()} == {"measured"}
+
+
+@pytest.mark.parametrize(("name", "backend_name", "size"), tried(REFUSED))
+def test_no_table_is_written_for_a_wrong_kernel(
+    name: str, backend_name: Backend, size: str, tmp_path: Path, matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if name == "wrong/forever.cu":
+        monkeypatch.setattr(trials, "_LAUNCH_S", 0.5)
+        monkeypatch.setattr(trials, "_REPEATED_S", 0.5)
+    entry = REFUSED[name]
+    path = Path(shutil.copy(entry.path, tmp_path))
+    output = matbench("adopt", path, "--backend", backend_name, code=1).stdout
+    assert entry.expected.reason or entry.expected.any_of
+    assert all(words in output for words in entry.expected.reason), output
+    some_of = entry.expected.some_words(backend_name)
+    assert not some_of or any(words in output for words in some_of), output
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ONLY_CUDA)
+def test_only_nvcc(name: str, tmp_path: Path, matbench: Matbench, device: DeviceInfo) -> None:
+    if device.backend == "cuda":
+        pytest.skip("there is nvcc")
+    path = Path(shutil.copy(COMPUTES[name].path, tmp_path))
+    output = matbench("adopt", path, code=1).stdout
+    assert "cannot be built here: " in output
+    assert "CUDA" in output
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- graded kernels --------------------------------------------------------------------------------
+
+
 #: Expected values that are ranges.
 RANGES = {"binades", "inputs", "growth"}
 NOTHING: frozenset[str] = frozenset()
@@ -133,11 +209,6 @@ def test_no_two_are_expected_to_look_alike() -> None:
             )
         ]
         assert apart, (one, other)
-
-
-def test_there_are_enough_and_each_has_its_file() -> None:
-    assert len(GRADED) >= 24
-    assert {path.stem for path in (KERNELS / "graded").glob("*.cu")} == set(GRADED)
 
 
 def test_a_wrong_expectation_is_noticed(session: Session) -> None:

@@ -30,7 +30,7 @@ from matbench.cli import main
 from matbench.model import DeviceInfo
 from matbench.worker.worker import WorkerPool
 
-pytest_plugins = ["support.command_fixtures", "support.device_fixtures"]
+pytest_plugins = ["support.fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
 SETTINGS: dict[str, Any] = {

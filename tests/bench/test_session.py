@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import products
-from support.device_fixtures import QUICK, Watch
+from support.fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 from support.products import right

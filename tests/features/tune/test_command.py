@@ -56,12 +56,6 @@ def test_the_fastest_that_is_right_wins(matbench: Matbench, file: Path) -> None:
     assert file.read_text(encoding="utf-8") == tunable.KERNEL
 
 
-def test_a_default_that_nothing_beats_stays(matbench: Matbench, file: Path) -> None:
-    result = matbench("tune", file, "--sizes", "48", "--set", "TURNS=8,64", "--set", "KIND=1")
-    assert "winner, default" in result.stdout
-    assert "--set TURNS=8 --set KIND=1" in result.stderr
-
-
 @pytest.mark.real
 def test_given_values_are_all_that_is_tried(matbench: Matbench) -> None:
     def rows(values: str) -> list[dict[str, str]]:

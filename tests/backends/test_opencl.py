@@ -227,14 +227,7 @@ def test_a_kernel_in_cplusplus(
 
 
 def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
-    body = """{
-        extern __shared__ int words[];
-        for (int i = 0; i < N; ++i) words[i] = i;
-        long total = 0;
-        for (int i = 0; i < N; ++i) total += words[i];
-        C[0] = total;
-    }"""
-    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
+    program = opencl.build(kernel_of(tmp_path, kernel_text(body=text_of("words.cu"))), {"TILE": 1})
     count = opencl.info.limits["max_shared_bytes_per_block"] // 4
     launch = Launch((1, 1, 1), (1, 1, 1), 4 * count)
     found = launched(opencl, program, 1, 1, count, 1, launch=launch)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import TableRegression
+from support.kernels import text_of
 from support.paths import FOREIGN
 
 from matbench.cli import registry
@@ -238,12 +239,7 @@ def test_missing_args_follow_from_names(table_regression: TableRegression) -> No
 # Launches in host code
 
 
-KERNEL = """
-template <int BM, int BN> __global__ void tiled(const float *A, float *C, int M, int N, int width)
-{{ extern __shared__ float s[]; C[blockIdx.x + blockIdx.y] = s[threadIdx.x]; }}
-{before}
-void run(float *a, float *c, int rows, int cols) {{ {host} }}
-"""
+KERNEL = text_of("launched.cu")
 
 
 def read(host: str, before: str = "") -> HostLaunch:

@@ -30,7 +30,7 @@ from matbench.cli import main
 from matbench.model import DeviceInfo
 from matbench.worker.worker import WorkerPool
 
-pytest_plugins = ["support.command_fixtures", "support.device_fixtures"]
+pytest_plugins = ["support.fixtures"]
 
 # On a shared machine a test may take any time. `make test-long` tries many more examples.
 SETTINGS: dict[str, Any] = {
@@ -185,7 +185,7 @@ def write_kernel(tmp_path: Path) -> KernelWriter:
 SLOW = re.compile(
     r"backends|cli|golden/test_golden|gpu|kernels|worker|bench/(?!test_(loop|session)\.)"
     r"|analysis/test_statistics"
-    r"|features/(?!explain/sass|\w+/test_(\w*view|bounds|machine_code|speed_and_error|summation_tree))"
+    r"|features/(?!explain/sass|\w+/test_(\w*view|explanation|machine_code|speed_and_error|summation_tree))"
     r"|test_(benchmarks|ci|hostile|packaging|pictures|readme)"
 )
 

@@ -189,13 +189,9 @@ def written(words: list[str]) -> Path | None:
     ],
 )
 def test_a_command_runs(
-    text: str,
-    prepared: Path,
-    tmp_path: Path,
-    matbench: Matbench,
-    own_state: None,
+    text: str, prepared: Path, tmp_path: Path, matbench: Matbench, own_state: None,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     folder = tmp_path / "folder"
     shutil.copytree(prepared, folder, symlinks=True)
     monkeypatch.chdir(folder)

@@ -119,11 +119,3 @@ def test_a_comparison(run: Run) -> None:
     assert result["verdict"] in ("FASTER", "SLOWER", "SAME", "UNDECIDED")
     assert min(result["samples"]) > 0
     assert "fastest of 3 in a quick look at TILE 8, 16, 32" in row["notes"][0]
-
-
-def test_a_smoke_run(run: Run) -> None:
-    """Every kernel is right at awkward sizes."""
-    rows = outcomes(run("run", "--smoke", "tiled", "shared-row", "--format", "json"))
-    sizes = {tuple(row["case"]["problem"][name] for name in "MNK") for row in rows}
-    assert sizes == {(1, 1, 1), (17, 17, 17), (33, 33, 33), (65, 31, 129)}
-    assert {row["status"] for row in rows} == {"measured"}

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import toml
+from support.golden import TableRegression
 from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
 
 from matbench.analysis import ranking
@@ -167,43 +169,13 @@ def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:
 # Claims that weaken a check
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (Claims(precision="tf32"), "inputs rounded to tf32"),
-        (Claims(error_constant=8.0), "each product may be off by 8·2⁻²⁴"),
-        (Claims(error_constant=0.5), "each product may be off by 0.5·2⁻²⁴"),
-        (Claims(exponents=(-12, 15)), "exponents from -12 to 15 only"),
-        (Claims(exponents=(-126, 15)), "exponents from -126 to 15 only"),
-        (Claims(deterministic=False), "not deterministic"),
-        (Claims(accumulator="float16"), "sums in float16"),
-        (Claims(accumulator="float32", result="float64", precision="float64"), "sums in float32"),
-        (Claims(result="bfloat16"), "C of bfloat16"),
-        (Claims(precision="e4m3"), "inputs are e4m3"),
-        (Claims(precision="int8", result="int32"), "inputs are int8"),
-        (Claims(accumulator="float22"), "sums in float22"),
-        (Claims(accumulator="float22", promotes=128), "sums in float22, 128 terms at a time"),
-    ],
-)
-def test_each_claim_that_weakens_a_check_in_words(given: Claims, words: str) -> None:
-    assert ranking.weakening(given) == (words,)
+def weakened(question: str) -> str:
+    """How claims, in TOML, weaken the checks."""
+    return "; ".join(ranking.weakening(msgspec.convert(toml.read(question), Claims))) or "not"
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        Claims(),
-        Claims(precision="float64", result="float64"),
-        Claims(accumulator="float64"),
-        Claims(accumulator="int32"),
-        Claims(scales="rows"),
-        Claims(exponents=(-126, 127)),
-        Claims(exponents=(-200, 200)),
-        Claims(where=("TILE * TILE <= max_threads_per_block", "N % 4 == 0", "ldc % 32 == 0")),
-    ],
-)
-def test_a_condition_or_what_is_usual_weakens_nothing(given: Claims) -> None:
-    assert ranking.weakening(given) == ()
+def test_claims_in_words(table_regression: TableRegression) -> None:
+    table_regression("claims.txt", weakened)
 
 
 def test_all_claims_of_a_kernel_in_the_order_of_front_matter() -> None:

@@ -120,29 +120,21 @@ def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
 
 
 @pytest.mark.parametrize("lines", INCLUDED)
-def test_a_changed_header_is_seen(lines: str, opencl: Backend, tmp_path: Path) -> None:
+def test_headers_are_those_beside_the_kernel_as_they_are_now(
+    lines: str, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None of the working folder is taken."""
     folder = tmp_path / "a folder"
     folder.mkdir()
     (folder / "nested.h").write_text('#include "amount.h"\n')
-    for amount in (3, 4):
-        (folder / "amount.h").write_text(f"#define AMOUNT {amount}\n")
-        assert amount_of(opencl, folder, lines) == amount
-
-
-@pytest.mark.parametrize("lines", INCLUDED)
-def test_headers_of_the_working_folder_are_not_taken(
-    lines: str, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "kernels"
-    folder.mkdir()
-    (folder / "nested.h").write_text('#include "amount.h"\n')
-    (tmp_path / "amount.h").write_text("#define AMOUNT 1\n")
-    (tmp_path / "nested.h").write_text("#define AMOUNT 1\n")
+    for name in ("amount.h", "nested.h"):
+        (tmp_path / name).write_text("#define AMOUNT 1\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BuildError, match=r"AMOUNT|amount"):
         amount_of(opencl, folder, lines)
-    (folder / "amount.h").write_text("#define AMOUNT 2\n")
-    assert amount_of(opencl, folder, lines) == 2
+    for amount in (3, 4):
+        (folder / "amount.h").write_text(f"#define AMOUNT {amount}\n")
+        assert amount_of(opencl, folder, lines) == amount
     assert Path.cwd() == tmp_path
 
 
@@ -235,14 +227,7 @@ def test_a_kernel_in_cplusplus(
 
 
 def test_shared_memory_is_as_large_as_the_launch_says(opencl: Backend, tmp_path: Path) -> None:
-    body = """{
-        extern __shared__ int words[];
-        for (int i = 0; i < N; ++i) words[i] = i;
-        long total = 0;
-        for (int i = 0; i < N; ++i) total += words[i];
-        C[0] = total;
-    }"""
-    program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
+    program = opencl.build(kernel_of(tmp_path, kernel_text(body=text_of("words.cu"))), {"TILE": 1})
     count = opencl.info.limits["max_shared_bytes_per_block"] // 4
     launch = Launch((1, 1, 1), (1, 1, 1), 4 * count)
     found = launched(opencl, program, 1, 1, count, 1, launch=launch)

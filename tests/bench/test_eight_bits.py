@@ -302,17 +302,6 @@ def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench
     assert 'transpose = "NT"' in file.with_suffix(".toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.long
-def test_check_tries_several_blocks(write: Write, matbench: Matbench) -> None:
-    words = "check"
-    right = matbench(*words, write("fp8.cu", VARIANTS["scales of blocks"].source)).stdout
-    assert "65x290x400" in right
-    assert "blocks with scales" in right
-    assert 'precision = "e4m3": needed: it reads e4m3 from memory' in " ".join(right.split())
-    wrong = MISTAKES["the first block's scale for all"].source
-    assert "wrong" in matbench(*words, write("fp8.cu", wrong), code=1).stdout
-
-
 def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Matbench) -> None:
     file = write("fp8.cu", VARIANTS["scales of rows"].source)
     matbench("run", file, "--sizes", "64", "--hot")

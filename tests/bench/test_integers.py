@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
 from support.cli import Matbench
-from support.kernels import saved
+from support.golden import TableRegression
+from support.kernels import saved, text_of
 from support.optional import present
 from support.products import case_of
 
@@ -22,24 +22,7 @@ from matbench.model import Inputs, NumericContract, Problem
 from matbench.records.outcome import Outcome
 from matbench.workloads.matmul import trials
 
-SOURCE = """
-// /// matbench
-// args = ["A", "B", "C", "M", "N", "K", "alpha", "beta"]
-// batch = 1
-// [launch]
-// block = [16, 16]
-// grid = ["ceil_div(N, 16)", "ceil_div(M, 16)"]
-// ///
-__global__ void product(const int *A, const int *B, int *C, int M, int N, int K, int alpha,
-                        int beta)
-{
-    int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= M || column >= N) return;
-    int sum = 0;
-    for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + column];
-    C[row * N + column] = alpha * sum + (beta ? beta * C[row * N + column] : 0);
-}
-"""
+SOURCE = text_of("integers.cu")
 #: What takes the place of what.
 RIGHT: dict[str, tuple[str, str]] = {
     "as it is": ("", ""),
@@ -100,25 +83,20 @@ def test_four_bytes_may_be_packed_in_a_word(type_: str, session: Session, tmp_pa
     assert outcome.case.claims.precision == "int8"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("int *C", "float *C", "C points to `float`: C of matmul must be int"),
-        ("int *B", "float *B", "A is int32 and B is float32; operands must have the same type"),
-        ("// batch", '// precision = "float32"\n// batch', "A is int: set precision = 'int32'"),
-        ("// batch", '// accumulator = "float22"\n// batch', "not in float22"),
-        ("// batch", '// scales = "rows"\n// batch', "scale_a is missing"),
-        ("// batch", '// storage = "int32"\n// batch', None),
-        ("// batch", '// accumulator = "int32"\n// batch', None),
-    ],
-)
-def test_types_that_do_not_fit(old: str, new: str, says: str | None, tmp_path: Path) -> None:
-    file = saved(tmp_path / "ints.cu", SOURCE.replace(old, new))
-    if says is None:
-        assert catalogue.load(file).precision == "int32"
-        return
-    with pytest.raises(UsageError, match=re.escape(says)):
-        catalogue.load(file)
+def test_types_that_do_not_fit(tmp_path: Path, table_regression: TableRegression) -> None:
+    """A line of front matter more, or another type."""
+
+    def said(change: str) -> str:
+        old, arrow, new = change.partition(" -> ")
+        source = (
+            SOURCE.replace(old, new) if arrow else SOURCE.replace("// batch", f"{old}\n// batch")
+        )
+        try:
+            return catalogue.load(saved(tmp_path / "ints.cu", source)).precision
+        except UsageError as error:
+            return str(error).replace(str(tmp_path), "")
+
+    table_regression("types-of-integers.txt", said)
 
 
 def test_a_function_gets_arrays_of_int32(tmp_path: Path) -> None:

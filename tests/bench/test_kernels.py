@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,22 +10,35 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import own_file, saved
+from support.kernels import GOOD_BODY, KernelWriter, own_file, saved
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
-from support.products import FILES, INPUTS, SIZES, capability_needed, name, problem, right
+from support.products import (
+    FILES,
+    INPUTS,
+    OF_ANY_SIZE,
+    PRODUCTS,
+    SIZES,
+    capability_needed,
+    case_of,
+    name,
+    problem,
+    right,
+)
 
 import matbench
 from matbench import workloads
-from matbench.backends import host, open_backend
+from matbench.backends import Backend, host, open_backend
 from matbench.backends.cuda import compilation
 from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
-from matbench.kernelfile import catalogue, instrument, signature, sweep
+from matbench.errors import CaseError
+from matbench.features.watch.versions import Saves
+from matbench.kernelfile import catalogue, expressions, instrument, signature, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Kernel, Launch, Problem
+from matbench.model import Case, DeviceInfo, Kernel, Launch, Problem
 
 
 def ends(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -191,3 +205,144 @@ def test_blocks_of_every_narrow_width(session: Session) -> None:
     for width in range(1, 18):
         (case,) = sweep.cases([kernel], [Problem(2, width, 3)], {}, session.backend.info)
         assert right(session, case).case.launch == Launch((1, 1, 1), (width, 2, 1))
+
+
+# Headers that are included
+
+
+def test_a_header_changed_midway_fails(write_kernel: KernelWriter, backend: Backend) -> None:
+    path = write_kernel(body='#include "x.h"\n' + GOOD_BODY)
+    header = path.with_name("x.h")
+    session = Session(backend, Cache(), Options(timed=False))
+
+    header.write_text("struct a;\n")
+    loaded = case_of(path, 24, backend.info, TILE=8)
+    header.write_text("struct b;\n")
+    with pytest.raises(CaseError, match=r"^x\.h changed after .*mine\.cu was read; run "):
+        session.measure(loaded)
+    loaded = case_of(path, 24, backend.info, TILE=8)
+    assert session.measure(loaded).status == "measured"
+    # The build stays the one that the record names.
+    header.write_text("#error\n")
+    assert session.measure(loaded).status == "measured"
+
+
+def test_a_header_is_saved(tmp_path: Path) -> None:
+    path, header = tmp_path / "mine.cu", tmp_path / "x.h"
+    path.write_text('#include "x.h"\n')
+    saves = Saves(path)
+    for content in ("int a;", "int b;"):
+        header.write_text(content)
+        assert saves.new() == path.read_bytes()
+        assert saves.new() == path.read_bytes()  # until it was judged
+        saves.see()
+        assert saves.new() is None
+    header.touch()
+    (tmp_path / "y.h").write_text("int y;")
+    assert saves.new() is None
+    header.unlink()
+    assert saves.new() == path.read_bytes()
+
+
+def test_a_header_in_the_same_folder_is_told_of(tmp_path: Path) -> None:
+    saves = Saves(saved(tmp_path / "mine.cu", '#include "x.h"\n'))
+    saves.see()
+    turns = saves.wait()
+    next(turns)
+    (tmp_path / "x.h").write_text("int x;")
+    for _ in range(10):
+        next(turns)
+        if saves.new() is not None:
+            return
+    raise AssertionError("no turn came with the header")
+
+
+# Right at every awkward size
+
+
+LARGER = "257x130x300"
+LONG_SUMS = "64x64x8192"
+
+
+def on_a_cpu() -> Iterator[Any]:
+    """The tutorial's at every size with uniform inputs, all at one with the others too; the rest
+    takes long, and part of it is what `matbench run --smoke` does.
+
+    Problems on the outside: the session keeps the inputs of one problem on the device.
+    """
+    for inputs in INPUTS:
+        for size in SIZES:
+            for kernel in PRODUCTS:
+                few = size == "65x31x129" or (inputs == "uniform" and kernel.group == "tutorial")
+                marks = [] if few else [pytest.mark.long]
+                at = f"{kernel.name}-{size}-{inputs}"
+                yield pytest.param(kernel, size, inputs, "session", marks=marks, id=at)
+
+
+def on_a_gpu() -> Iterator[Any]:
+    """All at every size with one kind of inputs, in turn; the other kinds take long, and so do
+    kernels of which many builds are swept.
+
+    Kernels on the outside: a process builds all that one needs.
+    """
+    for number, kernel in enumerate([*PRODUCTS, *OF_ANY_SIZE.values()]):
+        if kernel.on_host:
+            continue
+        sizes = [*SIZES, LARGER] if kernel.library is None else [*SIZES, LARGER, LONG_SUMS]
+        for place, size in enumerate(sizes):
+            for kind, inputs in enumerate(INPUTS):
+                marks = [pytest.mark.gpu]
+                has_many_builds = math.prod(map(len, kernel.sweep.values())) > 5
+                if (number + place + kind) % len(INPUTS) or has_many_builds:
+                    marks.append(pytest.mark.long)
+                at = f"{kernel.name}-{size}-{inputs}-cuda"
+                yield pytest.param(kernel, size, inputs, "checks", marks=marks, id=at)
+
+
+def allowed_skip(case: Case, device: DeviceInfo) -> bool:
+    """Whether this kernel cannot compute this, by prior knowledge or by its file."""
+    limit = min(device.limits["max_threads_per_block"], 1024)
+    problem = case.problem
+    if "cuda" in case.kernel.requires and device.backend != "cuda":
+        return True
+    if case.kernel.name == "single-block":
+        return limit < problem.M * problem.N
+    if case.kernel.name == "host-loop":
+        return workloads.workload_of(problem).operations(problem) > 2**25
+    if case.kernel.name == "shared-row":
+        return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
+    if case.kernel.group in ("ladder", "gallery"):
+        constants = expressions.constants(case.kernel.let, case.params)
+        values = {"M": problem.M, "N": problem.N, "K": problem.K, **constants, **device.limits}
+        scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
+        major, minor = device.compute_capability or (0, 0)
+        is_older = capability_needed(case.kernel) > 10 * major + minor
+        return is_older or not all(eval(w, scope, values) for w in case.kernel.launch.where)
+    return case.params.get("TILE", 1) ** 2 > limit
+
+
+@pytest.mark.parametrize(("kernel", "size", "inputs", "where"), [*on_a_cpu(), *on_a_gpu()])
+def test_right_at_every_awkward_size(
+    kernel: Kernel, size: str, inputs: str, where: str, request: pytest.FixtureRequest
+) -> None:
+    session: Session = request.getfixturevalue(where)
+    device = session.backend.info
+    if kernel.on_host and device.kind == "gpu":
+        pytest.skip("a baseline of the CPU")
+    cases = sweep.cases([kernel], [problem(size, inputs)], {}, device)
+    assert len(cases) == math.prod(map(len, kernel.sweep.values()))
+    for case in cases:
+        if case.skip is not None:
+            assert case.skip.kind in ("condition", "limit", "requirement")
+            assert allowed_skip(case, device), case.skip
+            continue
+        outcome = right(session, case)
+        assert 0 <= present(present(outcome.accuracy).bound_ratio) <= 1
+        if kernel.library is not None:
+            library = present(present(outcome.build).resources).library
+            assert present(library).startswith("cuBLAS ")
+        # Where nothing cancels, the bound holds for relative errors of the inputs as given too.
+        elif inputs == "uniform" and kernel.precision == "float32":
+            bound = (kernel.error_constant + case.problem.K + 1) * 2**-24
+            avg_rel_err = present(present(outcome.accuracy).avg_rel_err)
+            assert avg_rel_err <= present(outcome.max_rel_err) <= bound

@@ -192,13 +192,9 @@ SUMS = [sequential, in_lanes, in_slices, pairwise]
     fused=st.booleans(),
 )
 def test_no_honest_sum_is_refused(
-    sample: Sample,
-    problem: Problem,
-    key: int,
-    sums: Callable[..., Float32],
-    parts: int,
+    sample: Sample, problem: Problem, key: int, sums: Callable[..., Float32], parts: int,
     fused: bool,
-) -> None:
+) -> None:  # fmt: skip
     trial = sample(problem, key)
     C = sums(*trial.inputs, parts, fused)
     bound = oracle.bound(HONEST, problem)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import products
-from support.device_fixtures import QUICK, Watch
+from support.fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 from support.products import right
@@ -410,12 +410,8 @@ def test_a_time_that_is_impossible_is_wrong_and_noted_for_hot_samples_of_a_gpu(
         assert any(said in note for note in outcome.notes)
 
 
-NOTHING = """
-extern "C" __global__ void ENTRY(const float *A, const float *B, float *C, int N)
-{
-    C[0] = 0.0f;
-}
-"""
+DOT = "const float *A, const float *B, float *C, int N"
+NOTHING = f'extern "C" __global__ void ENTRY({DOT}) {{ C[0] = 0.0f; }}\n'
 
 
 @pytest.mark.long

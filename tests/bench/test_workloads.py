@@ -17,7 +17,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench, last_run
 from support.cublas import BASELINES
 from support.golden import told_again
-from support.kernels import saved
+from support.kernels import saved, text_of
 from support.optional import present, some
 from support.products import name, right
 from support.samples import sampled
@@ -286,17 +286,7 @@ def test_trials_take_no_more_memory_than_is_said(workload: str, contract: Numeri
 
 # -- 16-bit inputs -------------------------------------------------------------------------------
 
-TYPED = """// /// matbench
-// name = "mine"
-// summary = "For a test"
-// workload = "WORKLOAD"
-// PRECISION
-// [launch]
-// block = [1]
-// grid = [1]
-// ///
-extern "C" __global__ void mine(PARAMETERS, int N) { }
-"""
+TYPED = text_of("of-a-workload.cu")
 
 
 def test_types_that_a_kernel_may_point_to(

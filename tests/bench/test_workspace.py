@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.device_fixtures import QUICK, Watch
+from support.fixtures import QUICK, Watch
 from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
 from support.products import right

@@ -48,15 +48,6 @@ def test_paths_that_the_system_refuses_are_rows(matbench: Matbench) -> None:
 
 
 @pytest.mark.usefixtures("scripted_device")
-def test_a_folder_with_a_bad_file(matbench: Matbench) -> None:
-    write(good=kernel_text("good"), bare=FOREIGN)
-    matbench("run", ".", "--sizes", "17", *QUICK, code=1)
-    assert {name: status for name, (status, _) in by_kernel(last_run()).items()} == {
-        "good": "measured", "bare.cu": "failed"
-    }  # fmt: skip
-
-
-@pytest.mark.usefixtures("scripted_device")
 def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
     other = kernel_text("same", body=WRONG_BODY)
     files = write(a=kernel_text("same"), b=other, c=kernel_text("tiled"), d=kernel_text("own"))

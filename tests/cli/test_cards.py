@@ -11,8 +11,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from support.cards import cards, installed
+from support import scripted
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
 from matbench.bench.options import FIRST, Round
@@ -22,6 +23,23 @@ from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
+
+
+def cards(name: str = "A Card") -> list[DeviceInfo]:
+    """Two GPUs of one model, with UUIDs."""
+    return [
+        msgspec.structs.replace(
+            scripted.DEVICE, index=index, name=name, kind="gpu",
+            properties={"UUID": f"GPU-{name[-1]}{index}"},
+        )
+        for index in range(2)
+    ]  # fmt: skip
+
+
+def installed(patch: pytest.MonkeyPatch, found: list[DeviceInfo]) -> None:
+    """These are the devices of this machine, with the fixture `scripted_device`."""
+    patch.setattr(scripted, "DEVICES", found)
+
 
 RUN = ("run", "naive-2d", "tiled", "--set", "TILE=8", *QUICK)
 

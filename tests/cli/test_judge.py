@@ -51,16 +51,6 @@ def scripted() -> Iterator[matbench.Judge]:
         yield judge
 
 
-def test_a_right_kernel_is_measured(judge: matbench.Judge, tmp_path: Path) -> None:
-    path = tmp_path / "mine.cu"
-    path.write_text(kernel_text("mine"))
-    verdict = judge.run(path)
-    assert (verdict.kernel, verdict.status, verdict.reason) == ("mine", "measured", None)
-    assert [case.case.problem.N for case in verdict.cases] == [64] * len(verdict.cases)
-    assert verdict.median_ns == min(present(case.median_ns) for case in verdict.cases)
-    assert judge.run(str(path), sizes="64,65").median_ns != verdict.median_ns
-
-
 def test_times_of_several_sizes_are_added(scripted: matbench.Judge) -> None:
     verdict = scripted.run(kernel_text().replace("TILE = [8]", "TILE = [8, 16]"), sizes="64,33")
     medians = {size: [] for size in (64, 33)}  # type: dict[int, list[float]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from support.cli import QUICK, Matbench, Plan, last_run
+from support.golden import TableRegression
 from support.kernels import KernelWriter, kernel_text, text_of
 
 from matbench import workloads
@@ -182,31 +184,11 @@ def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     assert RIGHT in one.stdout
 
 
-@pytest.mark.usefixtures("own_state")
-@pytest.mark.parametrize(
-    ("key", "text", "value"),
-    [
-        ("args", "A,B,4", ["A", "B", "4"]),
-        ("sweep.BM", "64", [64]),
-        ("tune.BM", "64,128", [64, 128]),
-        ("launch.block", "256", [256]),
-        ("launch.grid", "ceil_div(N, 16), M", ["ceil_div(N, 16)", "M"]),
-        ("launch.where", "N % 4 == 0", ["N % 4 == 0"]),
-        ("alpha", "1,2.5", [1.0, 2.5]),
-        ("batch", "4", 4),
-        ("exponents", "-14,15", [-14, 15]),
-        ("reads", "C", ["C"]),
-        ("let.X", "2", 2),
-        ("summary", "plain, short", "plain, short"),
-        ("sweep.BM", "0", 0),
-        ("unknown.key", "3", 3),
-    ],
-)
-def test_a_list_may_be_given_without_brackets(key: str, text: str, value: object) -> None:
-    given = KernelFiles((f"{key}={text}",), None).given
-    for part in key.split("."):
-        given = given[part]
-    assert given == value
+def test_a_list_may_be_given_without_brackets(table_regression: TableRegression) -> None:
+    def value(given: str) -> str:
+        return json.dumps(KernelFiles((given,), None).given)
+
+    table_regression("keys.txt", value)
 
 
 def refused(matbench: Matbench, *arguments: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, kernel_text, own_file
+from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, kernel_text, own_file, text_of
 from support.repository import git, tree
 from support.terminal import on_terminal
 
@@ -81,14 +81,7 @@ def test_a_version_is_named_like_a_file(matbench: Matbench, project: Path, tmp_p
     assert left(tmp_path) == []
 
 
-CPP = """#include "k.h"
-void g(const float *A, const float *B, float *C, int M, int N, int K) {
-    for (int i = 0; i < M * N; ++i) {
-        C[i] = 0;
-        for (int j = 0; j < K; ++j) C[i] += k * A[i / N * K + j] * B[j * N + i % N];
-    }
-}
-"""
+CPP = text_of("times-k.cpp")
 PYTHON = "from other import k\ndef g(A, B): return k * (A @ B)\n"
 
 

@@ -236,14 +236,7 @@ def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_
 
 def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:
     header, file = tmp_path / "terms.h", tmp_path / "mine.cpp"
-    file.write_text(
-        '#include "terms.h"\n'
-        "void f(float *A, float *B, float *C, int M, int N, int K) {\n"
-        "  for (int i = 0; i < M; ++i) for (int j = 0; j < N; ++j) {\n"
-        "    C[i * N + j] = 0;\n"
-        "    for (int k = 0; k < TERMS; ++k) C[i * N + j] += A[i * K + k] * B[k * N + j];\n"
-        "  }\n}\n"
-    )
+    file.write_text(text_of("with-terms.cpp"))
     statuses = []
     for terms in ("K", "K - 1"):
         header.write_text(f"#define TERMS ({terms})\n")

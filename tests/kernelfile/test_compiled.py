@@ -11,6 +11,8 @@ import pytest
 from support import compiled as files
 from support.cli import Matbench, Refusal, last_run
 from support.devices import GPU
+from support.golden import TableRegression
+from support.kernels import text_of
 from support.nvcc import find_nvcc
 
 from matbench.backends.cuda import compilation
@@ -27,21 +29,7 @@ COMPILED = [
 ]
 
 #: A kernel with parameters of all kinds, and a second one.
-PTX = """
-.version 8.0
-.target sm_80, debug
-.address_size 64
-// .entry commented()
-.visible .entry every(
-    .param .u64 every_param_0, .param .u64 .ptr .global .align 4 every_param_1,
-    .param .u64 every_param_2,
-    .param .u32 n, .param .s64 m, .param .f32 alpha, .param .f64 beta, .param .u8 flag,
-    .param .u16 k, .param .align 2 .b8 half[2], .param .align 64 .b8 map[128]
-)
-{ ret; }
-.entry nothing
-{ ret; }
-"""
+PTX = text_of("every.ptx")
 TYPES = [
     "float *", "float *", "float *", "int", "long long", "float", "double", "char", "short",
     "__half", "CUtensorMap",
@@ -123,29 +111,13 @@ def test_storage_is_that_of_the_precision_or_the_workload(tmp_path: Path) -> Non
     assert types(kernel) == ["int *", "int *"]
 
 
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        ('entry = "other"\n', "all.toml:1: no kernel 'other' in {}; it has every, nothing"),
-        ("",
-         'all.toml:1: several kernels; choose one, as in entry = "every"; it has every, nothing'),
-        ('entry = "every"\nargs = ["A"]\n',
-         "all.toml:2: args: 1 arguments, but every has 11 parameters"),
-        (f'entry = "every"\nargs = {ARGS.replace("N", "C")}\n',
-         "all.toml:2: args: parameter 4 takes a number, not 'C'"),
-        (f'entry = "every"\nargs = {ARGS.replace("tensor_map(A, 8, 8)", "7")}\n',
-         "all.toml:2: args: parameter 11 takes `tensor_map(A, rows, columns)`, not '7'"),
-        (f'entry = "every"\nresult = "int8"\nargs = {ARGS}\n',
-         "all.toml:2: result: int8; known: float32, float16, bfloat16, float64"),
-        (f'entry = "every"\nstd = "c++17"\nargs = {ARGS}\n',
-         "all.toml:2: std: for kernels that are compiled here"),
-    ],
-)  # fmt: skip
-def test_mistakes_in_the_table_are_named(tmp_path: Path, table: str, reason: str) -> None:
-    path = ptx(tmp_path, table + files.LAUNCH)
-    with pytest.raises(UsageError) as error:
-        catalogue.load(path)
-    assert str(error.value) == f"{tmp_path}/{reason}".replace("{}", str(path))
+def test_mistakes_in_the_table_are_named(tmp_path: Path, table_regression: TableRegression) -> None:
+    def said(table: str) -> str:
+        with pytest.raises(UsageError) as error:
+            catalogue.load(ptx(tmp_path, f"{table}\n{files.LAUNCH}"))
+        return str(error.value).replace(f"{tmp_path}/", "")
+
+    table_regression("tables-of-ptx.txt", said)
 
 
 def test_a_struct_cannot_be_passed(tmp_path: Path) -> None:

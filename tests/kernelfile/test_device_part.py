@@ -11,6 +11,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import sources
+from support.golden import TableRegression
+from support.kernels import text_of
 
 from matbench.errors import MatbenchError
 from matbench.kernelfile import (
@@ -22,6 +25,7 @@ from matbench.kernelfile import (
     signature,
 )
 from matbench.kernelfile.device_part import NeedsCudaError
+from matbench.kernelfile.syntax import without_comments
 from matbench.model import Included, Kernel, LaunchRules
 
 SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
@@ -43,82 +47,20 @@ def test_the_arguments_of_a_template_take_the_place_of_its_parameters() -> None:
     assert "template" not in said
 
 
-#: Device code that no kernel uses, or that only the host can.
-UNUSED = [
-    "#include <cstdio>\n#include <cuda_runtime.h>\n#include <vector>",
-    '#include "cuda_runtime.h"\n#include <stdio.h>\n#include <sys/time.h>',
-    '#include "helper_cuda.h"\n#include <nowhere/mine.h>',
-    "int main() { auto f = [&]() { return 3; }; mine<<<1, 2>>>(0); }",
-    "template <class T> struct S { T x; };",
-    "template <class T> __global__ void other(T *x) { }",
-    "__device__ float other(float x) { return __shfl_sync(0, x, 1); }",
-    "using namespace std; namespace fs = std::filesystem;",
-    "struct P { int x; };",
-    "float time(void (*f)(float *, int), dim3 grid); float time(void (*f)(int));",
-    "template <class F> void check(F f, const char *name); void *at(int i), *b(char);",
-    "std::vector<float> host; static cudaEvent_t start, stop; float *d_A = nullptr;",
-    "struct T { cudaEvent_t at; }; typedef std::vector<float> V; using W = cudaEvent_t;",
-    "const std::string NAME = name(); static const cudaDataType_t KIND = CUDA_R_32F;",
-    "class Timer { public: Timer() {} void stop(); }; void Timer::stop() { }",
-    "std::ostream &operator<<(std::ostream &to, float4 x) { return to; }",
-    "bool operator==(const dim3 &a, const dim3 &b); int &at(int i) { return x[i]; }",
-    'extern "C" void run(std::vector<float> &v);',
-]
+def left(question: str) -> str:
+    """What is left of code before a kernel, whose body may be the last line; or what needs CUDA."""
+    lines = question.splitlines()
+    body = lines.pop().strip("{}") if lines[-1].startswith("{") else ""
+    try:
+        kept = part(body, "\n".join(lines)).partition("__global__ void mine")[0].strip("; ")
+        return kept or "nothing"
+    except NeedsCudaError as error:
+        return str(error)
 
 
-@pytest.mark.parametrize("before", UNUSED)
-def test_what_no_kernel_needs_is_left_out(before: str) -> None:
-    kept = part("C[0] = 1;", before).partition("__global__ void mine")[0]
-    assert kept.strip("; ") == ""
-
-
-@pytest.mark.parametrize(
-    ("before", "body", "kept"),
-    [
-        ("#ifdef __CUDACC__\n#include <mma.h>\n#endif", "", "#include <mma.h>"),
-        ("namespace ns { constexpr int X = 3; }", "C[0] = ns::X;", None),
-        ("namespace { const int X = 3; }", "C[0] = X;", "const int X = 3;"),
-        ("namespace ns { const int X = 3; } using namespace ns;", "C[0] = X;", None),
-        ("struct P { int x; }; __device__ int f(P *p) { return p->x; }", "C[0] = f(0);", None),
-        ("template <int X> __device__ int f() { return X; }", "C[0] = f<3>();", None),
-        ("struct V { }; __device__ V operator+(V a, V b) { return a; }", "V v = V() + V();", None),
-        ("enum Mode { fast, slow };", "C[0] = slow;", None),
-        ("#define F4(p) (*(float4 *)(p))", "F4(C).x = 1;", None),
-        ("__device__ int f(std::size_t x) { return x; }", "f(1);", "int f(size_t x) { return x; }"),
-        ('extern "C" { __device__ int f() { return 1; } }', "f();", "int f() { return 1; }"),
-    ],
-)
-def test_what_the_kernel_needs_is_kept(before: str, body: str, kept: str | None) -> None:
-    assert (kept or before) in part(body, before).partition("__global__ void mine")[0]
-
-
-@pytest.mark.parametrize(
-    ("what", "body", "before"),
-    [
-        ("inline PTX", 'asm volatile("exit;");', ""),
-        ("`__shfl_down_sync`", "C[0] = __shfl_down_sync(~0u, A[0], 1);", ""),
-        ("`__any_sync`", "f();",
-         "template <int X> __device__ int f() { return __any_sync(0, 1); }"),
-    ],
-)  # fmt: skip
-def test_what_only_cuda_has_is_one_line(what: str, body: str, before: str) -> None:
-    with pytest.raises(NeedsCudaError) as refused:
-        part(body, before)
-    assert re.fullmatch(rf"needs CUDA \({re.escape(what)}, line [12]\)", str(refused.value))
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "before"),
-    [
-        ("cuda_fp16.h", 1, "#include <cuda_fp16.h>"),
-        ("mma.h", 2, '#include "helper_cuda.h"\n#include "mma.h"'),
-        ("cuda/barrier", 3, "#ifndef M_H\n#define M_H\n#include <cuda/barrier>\n#endif"),
-    ],
-)
-def test_a_header_of_cuda_for_the_device(name: str, line: int, before: str) -> None:
-    with pytest.raises(NeedsCudaError) as refused:
-        part("C[0] = 1;", before)
-    assert str(refused.value) == f"needs CUDA ({name}, line {line})"
+def test_what_the_kernel_needs_is_kept(table_regression: TableRegression) -> None:
+    """And nothing of what no kernel uses, or only the host can."""
+    table_regression("parts.txt", left)
 
 
 def test_the_users_headers_stay() -> None:
@@ -128,17 +70,7 @@ def test_the_users_headers_stay() -> None:
     )
 
 
-OF_LIBRARIES = """#include <torch/extension.h>
-#include <cuda_fp16.h>
-#include <vector>
-#include "helper_cuda.h"
-using namespace torch;
-using namespace nvcuda;
-namespace own { constexpr int X = 3; }
-torch::Tensor forward(torch::Tensor a) { mine<<<1, 2>>>(a); }
-__device__ float half_of(float x) { asm volatile(""); return std::fma(x, 0.5f, 0.0f); }
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
-"""
+OF_LIBRARIES = text_of("of-libraries.cu")
 
 
 def test_for_nvcc_only_what_other_libraries_need_is_left_out() -> None:
@@ -347,3 +279,63 @@ def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
         assert len(unit) > 100
     obstacle = opencl_c.obstacle(mutated)
     assert obstacle is None or obstacle.count("\n") == 0
+
+
+# OpenCL C
+
+
+#: Code that must be changed for OpenCL.
+REWRITTEN = re.compile("global|__local|extern|ulong")
+FILES = [
+    kernel
+    for kernel in catalogue.builtin()
+    if not kernel.library and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
+]
+
+
+def lines_of_the_kernel(unit: str) -> list[str]:
+    return sources.lines_of_the_kernel(unit, "mine.cu")
+
+
+def test_a_file_is_built_once_wherever_it_is() -> None:
+    assert opencl_c.unit(sources.kernel(path="mine.cu"), {}) == opencl_c.unit(
+        sources.kernel(path=sources.PATH), {}
+    )
+
+
+@pytest.mark.parametrize("builtin", FILES, ids=lambda kernel: kernel.name)
+def test_every_line_stays_where_it_was(builtin: Kernel) -> None:
+    shown = msgspec.structs.replace(builtin, path=sources.PATH)
+    plain, clocked = opencl_c.unit(shown, {}), opencl_c.unit(shown, {}, "0")
+    assert plain.dynamic == clocked.dynamic
+    assert (plain.dynamic is not None) == ("extern __shared__" in builtin.source)
+    header = re.compile(r'^#line 1 ("[^"]*\.cuh").*?^#line .*?\n', re.DOTALL | re.MULTILINE)
+    for text in (plain.text, clocked.text):
+        unit = header.sub(r"#include \1\n", text)  # it is in place of that line
+        code = without_comments(builtin.source).splitlines()
+        pairs = list(zip(code, lines_of_the_kernel(unit), strict=False))
+        assert len(pairs) == len(code)
+        unchanged = [was == now for was, now in pairs if not re.search(REWRITTEN, was + now)]
+        assert len(unchanged) > 10
+        assert all(unchanged)
+
+
+def test_pointers_and_shared_memory_get_their_address_spaces() -> None:
+    unit = opencl_c.unit(sources.kernel(), {})
+    body = "\n".join(lines_of_the_kernel(unit.text))
+    assert unit.dynamic == ("float", "staged")
+    assert "__global const float *__restrict__ A" in body
+    assert "__global const float* B" in body
+    assert "__global float C[]" in body
+    assert "ulong N, long K, float alpha, __local float *staged" in " ".join(body.split())
+    other = opencl_c.unit(msgspec.structs.replace(sources.kernel(), entry="helper"), {}).text
+    assert "void helper(__global unsigned *words, ulong n)" in other
+    assert "float twice(const float *x)" in body  # generic: it may get either
+    assert "extern" not in body
+
+
+def test_the_clocked_build_calls_the_kernel_with_its_own_arguments() -> None:
+    unit = opencl_c.unit(sources.kernel(), {}, "now()").text
+    assert "entry(A, B, C, M, N, K, alpha, staged);" in unit
+    assert "__global ulong *matbench_stamps, __local float *staged)" in unit
+    assert unit.count("= now();") == 2

@@ -120,17 +120,7 @@ def test_front_matter_need_not_be_at_the_top(tmp_path: Path) -> None:
 #: Marks the line that the message must name, in a file with one mistake.
 MARK = re.compile(r"(#|//|/\*) here\b")
 
-GOOD = """// /// matbench
-// name = "mine"
-// summary = "For a test"
-// [sweep]
-// TILE = [8]
-// [launch]
-// block = ["TILE", "TILE"]
-// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]
-// ///
-extern "C" __global__ void mine(const float *A, const float *B, float *C, int M, int N, int K) {}
-"""
+GOOD = text_of("minimal.cu")
 SUMMARY, NAME, TILE = '// summary = "For a test"\n', '// name = "mine"\n', "// TILE = [8]\n"
 BLOCK = '// block = ["TILE", "TILE"]\n'
 GRID = '// grid = ["ceil_div(N, TILE)", "ceil_div(M, TILE)"]\n'

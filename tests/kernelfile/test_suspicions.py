@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import struct
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
+from support.cli import Matbench
+from support.kernels import GOOD_BODY, kernel_text, refusal
 from support.paths import FOREIGN
 
-from matbench.kernelfile import catalogue, signature, suspicions
+from matbench.features.adopt import hints
+from matbench.kernelfile import catalogue, includes, signature, suspicions
 from matbench.model import Kernel, LaunchRules
 
 #: Bodies of kernels with helpers, and what is said; the body's first line is line 6.
@@ -105,3 +112,148 @@ def test_a_kernel_in_a_header_is_read_there(tmp_path: Path) -> None:
     )
     [found] = suspicions.suspicions(catalogue.load(tmp_path / "mine.cu"))
     assert found.startswith("`__syncthreads()` at kernel.cuh:4 is under a condition (line 3)")
+
+
+# What would take long is refused
+
+
+FENCE = "# /// matbench\n"
+TABLED = f"{FENCE}# [sweep]\n# T = [1]\n# ///\ndef f{{}}(A, B, T): return A @ B\n"
+DEFINING = "#define F(a) __global__ void a##f() {}\n"
+GROWING = f"#define F(a) __global__ {'a ' * 200}\n" + f"F({'a' * 99})\n" * 300
+STRUCTS = "struct S { %s };\n__global__ void f(%s) {}\n"
+STRUCTS %= (
+    " ".join(f"int {'a' * 60}{i};" for i in range(300)),
+    ", ".join(f"S s{i}" for i in range(150)),
+)
+
+
+def nested(begin: str, end: str, times: int = 20_000) -> str:
+    return begin * times + end * times
+
+
+#: Texts before the kernel, and the reasons.
+SOURCES = {
+    "namespaces": (nested("namespace a { ", "}"), "nested more than 1,000 levels deep"),
+    "conditions": (nested("#if 1\n", "#endif\n"), "nested more than 1,000 levels deep"),
+    "few levels": (nested("namespace a { ", "}", 150), "more than 100 levels deep"),
+    "sums": (f"int a = {'1+' * 90_000}1;", "nested more than 1,000 levels deep"),
+    "pointers": (f"int {'*' * 200_000}p;", "nested more than 1,000 levels deep"),
+    "functions": ("void f() {}\n" * 6000, "or 5,000 functions"),
+    "uses of a macro": (DEFINING + "F(a)\n" * 20_000, "expand to too much"),
+    "many macros": (DEFINING * 5000, "expand to too much"),
+    "a large macro": (GROWING, "expand to too much"),
+    "words": ("#define A " + "const " * 30 + "\n" + "A " * 50_000, "expand to too much"),
+    "structs": (STRUCTS, "expand to too much"),
+}
+
+
+#: Texts after the kernel that change nothing.
+TAKEN = "", '\\"' * 100_000, "#define A " + "const " * 40 + "\n" + "A " * 10_000
+
+
+@pytest.mark.parametrize(("text", "reason"), SOURCES.values(), ids=SOURCES)
+def test_sources(text: str, reason: str, tmp_path: Path) -> None:
+    told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=f"{text}\n{GOOD_BODY}"))
+    assert reason in told
+    assert told.startswith(":")
+
+
+@pytest.mark.parametrize("text", TAKEN, ids=["", "quotes", "words"])
+def test_what_is_read_in_a_moment_is_taken(text: str, tmp_path: Path) -> None:
+    """Quotes that begin no string, and 200 KB of flat code."""
+    flat = "__device__ float f(float x) {\n" + "  x = x * 2.0f + x;\n" * 10_000 + "  return x;\n}\n"
+    chain = f"__device__ float g(float x) {{ return {' + '.join(['x'] * 500)}; }}\n"
+    path = tmp_path / "mine.cu"
+    path.write_text(kernel_text("mine", body=f"// {text[:9]}\n{flat}{chain}{GOOD_BODY}\n{text}\n"))
+    kernel = catalogue.load(path)
+    assert kernel.name == "mine"
+    assert not [*suspicions.suspicions(kernel)]
+
+
+@pytest.mark.parametrize("body", [nested("namespace a { ", "}"), f"int a = {'1+' * 5000}1;"])
+@pytest.mark.parametrize("words", [("adopt",), ("run", "--adopt", "--sizes", "64")])
+def test_adopted(words: tuple[str, ...], body: str, matbench: Matbench, tmp_path: Path) -> None:
+    path = tmp_path / "mine.cu"
+    source = GOOD_BODY.replace("ENTRY", "mine")
+    path.write_text(source.replace("{", "{ " + body, 1) if "int" in body else body + "\n" + source)
+    told = matbench(*words, path, code=2).stderr
+    assert re.search(rf"{path}:\d: nested more than 1,000 levels deep", told)
+
+
+def test_barriers_and_macros_without_number(tmp_path: Path) -> None:
+    """Each of them was compared with all others, which took minutes."""
+    waits = "if (threadIdx.x > K) return; __syncthreads();\n" * 5000
+    defined = "".join(f"#define X{number} 1\n" for number in range(8000))
+    (path := tmp_path / "mine.cu").write_text(kernel_text("mine", body=GOOD_BODY + defined))
+    kernel = catalogue.load(path)
+    source = kernel.source.replace("int column", f"{waits}int column")
+    started = time.process_time()
+    assert len([*suspicions.suspicions(msgspec.structs.replace(kernel, source=source))]) == 1
+    [function] = signature.functions(kernel.source)
+    assert hints.find_hints(kernel.source, function).body
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (f"{'a.' * 15_000}a = 1", ":2: a key of more than 16 parts"),
+        ('x = 1\n// ["a"' + '."b"' * 5000 + "]", ":3: a key of more than 16 parts"),
+        ("x = 1\n// " * 6000, ":2: front matter has more than 32,000 characters"),
+        (f"x = {'9' * 5000}", ":2: not TOML: "),
+        (f"x = {'[' * 5000}", ":2: not TOML: nested too deeply"),
+        ("/// matbench\n// " * 25_000 + "x\nint x;", ":1: front matter is not closed"),
+    ],
+    ids=["key", "header", "long", "number", "depth", "fences"],
+)  # fmt: skip
+def test_front_matter(table: str, reason: str, tmp_path: Path) -> None:
+    told = refusal(tmp_path / "mine.cu", f"// /// matbench\n// {table}\n// ///\n{GOOD_BODY}")
+    assert told.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("x;" * 200_000, "not Python: more than 80,000 words and signs"),
+        (f"x = f'{'{a}' * 100_000}'", "not Python: more than 80,000 words and signs"),
+        (FENCE * 12_000, ":1: not a table"),
+        ("".join(map(TABLED.format, range(2000))), "which function?"),
+        (
+            "def h(x): pass\n" + "".join(f"def h{i}(x): pass\n" for i in range(100)),
+            "which function",
+        ),
+    ],
+    ids=["statements", "f-string", "fences", "tables", "functions"],
+)
+def test_python(text: str, reason: str, tmp_path: Path) -> None:
+    assert reason in refusal(tmp_path / "mine.py", f"{text}\ndef g(A, B): pass\n")
+
+
+def test_modules_of_many_parts_are_not_looked_for(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    names = f"import {'a.' * 9000}a\nfrom {'.' * 9000} import a\n"
+    path.write_text(f"if 0:\n {names.replace(chr(10), chr(10) + ' ')}\ndef f(A, B): return A @ B\n")
+    assert catalogue.load(path).includes == ()
+
+
+def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(includes, "MAX_BYTES", 20_000)
+    (tmp_path / "own.h").write_bytes(b"\n" * 20_000)
+    text = f'#include "own.h"\n#include "other.h"\n{GOOD_BODY}'
+    told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=text))
+    assert told == ": includes too many files, or too large ones"
+
+
+def test_machine_code_that_describes_one_place_again_and_again(tmp_path: Path) -> None:
+    names, sections = b"\0", [(0, 64, 0)]
+    for number in range(400):
+        for name in (f".nv.constant0.f{number}", f".nv.info.f{number}"):
+            sections.append((len(names), 64, 500_000 if "info" in name else 0))
+            names += name.encode() + b"\0"
+    data = names + bytes(500_000)
+    head = struct.pack("<5s13xH20xQI8x2H", b"\x7fELF\2", 190, 64 + len(data), 80, len(sections), 0)
+    listed = b"".join(struct.pack("<I20x2Q24x", *section) for section in sections)
+    (tmp_path / "mine.toml").write_text('name = "mine"\n')
+    told = refusal(tmp_path / "mine.cubin", head + data + listed)
+    assert "not a cubin: more than 4,000,000 bytes describe its kernels" in told

@@ -1,20 +1,26 @@
-"""Parameters and cases: what runs, what is skipped and why, and what is refused."""
+"""Sizes, parameters and cases: what runs, what is skipped and why, and what is refused."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import toml
 from support.devices import CPU, GPU
+from support.golden import TableRegression
 from support.kernels import text_of
 from support.optional import present
 
+from matbench import workloads
 from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.explain import explanation
 from matbench.kernelfile import catalogue, instrument, signature, sweep
+from matbench.kernelfile.sizes import MAX_SIZE, parse_problems, parse_sizes
 from matbench.model import (
     Box,
     Case,
@@ -115,86 +121,20 @@ def test_a_condition_that_is_not_met_is_the_reason() -> None:
     assert one(never).skip == Skip("condition", "1 > 2")
 
 
-@pytest.mark.parametrize(
-    ("requires", "device", "reason"),
-    [
-        (("cuda",), GPU, None),
-        (("cuda",), CPU, "needs CUDA; this is opencl"),
-        (("sm_80",), GPU, None),
-        (("sm_90",), GPU, None),
-        (("sm_90a",), GPU, None),
-        (("sm_100",), GPU, "needs sm_100; the device is sm_90"),
-        (("sm_80a",), GPU, "needs sm_80a; the device is sm_90"),
-        (("sm_90f",), GPU, None),
-        (("sm_80f",), GPU, "needs sm_80f; the device is sm_90"),
-        (("sm_80",), CPU, "needs sm_80; this is opencl"),
-        (("host",), CPU, None),
-    ],
-)
-def test_requirements(requires: tuple[str, ...], device: DeviceInfo, reason: str | None) -> None:
-    skip = one(changed(requires=requires), device=device).skip
-    assert (skip and skip_reason(skip)) == reason
+def told(question: str) -> str:
+    """Why a case is skipped; the question has in TOML what is not usual: keys of the kernel, and of
+    the problem of 8 × 8 × 8, and whether the device is a CPU."""
+    given = toml.read(question)
+    device, scaling = CPU if given.pop("cpu", False) else GPU, given.pop("problem", {})
+    launch = {"block": [1], "grid": ["M"]} | given.pop("launch", {})
+    kernel = msgspec.convert({"name": "plain", "launch": launch, **given}, Kernel)
+    skip = sweep.case(kernel, msgspec.structs.replace(problem(8), **scaling), {}, device).skip
+    return f"{skip.kind}: {skip_reason(skip)}" if skip else "runs"
 
 
-@pytest.mark.parametrize(
-    ("rules", "reason"),
-    [
-        (LaunchRules((32, 33), (1,)), "needs 1,056 threads per block; the device allows 1,024"),
-        (LaunchRules((1, 1, 65), (1,)), "needs 65 threads in z; the device allows 64"),
-        (LaunchRules((1,), (1, 65536)), "needs 65,536 blocks in y; the device allows 65,535"),
-        (LaunchRules((1,), (2**31,)), "needs 2,147,483,648 blocks in x"),
-        (LaunchRules((1,), (10**40,)), "needs 1e+40 blocks in x; the device allows"),
-        (LaunchRules((1,), (1,), 49153), "needs 49,153 bytes of shared memory per block"),
-    ],
-)
-def test_a_launch_beyond_the_device_is_skipped(rules: LaunchRules, reason: str) -> None:
-    case = one(changed(launch=rules))
-    assert case.skip is not None
-    assert case.skip.kind == "limit"
-    assert reason in skip_reason(case.skip)
-
-
-@pytest.mark.parametrize(
-    ("rules", "reason"),
-    [
-        (LaunchRules(("M - 8",), (1,)), "launch.block 'M - 8' is 0; must be at least 1"),
-        (LaunchRules((1,), ("M - 9",)), "launch.grid 'M - 9' is -1; must be at least 1"),
-        (LaunchRules((1,), ("M // (M - 8)",)), "launch.grid 'M // (M - 8)': division by zero"),
-        (LaunchRules((1,), ("M / 3",)), "launch.grid 'M / 3': not a whole number"),
-        (LaunchRules((1,), ("2**64 * M**64 * 2",)), "the value is too large"),
-        (LaunchRules((1,), (1,), "0 - M"), "launch.shared_bytes '0 - M' is -8; must be at least 0"),
-        (LaunchRules((1,), (1,), 0, "7 - M"), "workspace_bytes '7 - M' is -1; must be at least 0"),
-    ],
-)
-def test_an_impossible_launch_is_the_files_mistake(rules: LaunchRules, reason: str) -> None:
-    case = one(changed(launch=rules))
-    assert case.skip is not None
-    assert case.skip.kind == "mistake"
-    assert reason in case.skip.needs
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "reason"),
-    [
-        ("int", "M", None),
-        ("int", "M * 2**28 - 1", None),
-        ("int", "M * 2**28",
-         "front matter: M * 2**28 = 2147483648 does not fit into x, of type int"),
-        ("unsigned", "M * 2**28", None),
-        ("unsigned", "M - 9", "front matter: M - 9 = -1 does not fit into x, of type unsigned"),
-        ("size_t", "2**63", None),
-        ("long", "2**63", "does not fit into x, of type long"),
-        ("char", "200", "front matter: 200 does not fit into x, of type char"),
-        ("int", "M / 2", None),
-        ("int", "M / 3", "front matter: M / 3 = 2.666"),
-        ("float", "M / 3", None),
-        ("float", "10.0**39", "does not fit into x, of type float"),
-        ("int", "K // (K - 8)", "front matter: division by zero"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_a_parameter_is_skipped(kind: str, text: str, reason: str | None) -> None:
-    skip = one(changed(args=(text,), parameters=(Parameter(kind, "x", False),))).skip
-    assert skip is None if reason is None else reason in skip_reason(present(skip))
+def test_why_cases_are_skipped(table_regression: TableRegression) -> None:
+    """Requirements, limits of the device, mistakes in the file, parameters, and factors."""
+    table_regression("skips.txt", told)
 
 
 def test_a_sweep_without_end_is_refused() -> None:
@@ -206,32 +146,6 @@ def test_a_sweep_without_end_is_refused() -> None:
 
 
 # -- alpha, beta, batches ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("keys", "args", "scaling", "reason"),
-    [
-        ({}, (), {}, None),
-        ({}, (), {"alpha": 2.0}, "needs alpha = 1 (alpha = 2)"),
-        ({}, (), {"beta": 0.5}, "needs beta = 0 (beta = 0.5)"),
-        ({}, (), {"batch": 4}, "needs batch = 1 (batch = 4)"),
-        ({"alpha": (1.0, 2.0)}, (), {"alpha": 2.0}, None),
-        ({"alpha": (1.0, 2.0)}, (), {"alpha": 3.0}, "needs alpha = 1 or 2 (alpha = 3)"),
-        ({}, ("alpha",), {"alpha": 3.0}, None),
-        ({}, ("2 * beta",), {"beta": 3.0}, None),
-        ({}, ("alphabet",), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
-        ({"library": "baseline"}, ("alpha", "beta", "batch"), {"alpha": 3.0, "batch": 9}, None),
-        ({"library": "baseline"}, (), {"alpha": 3.0}, "needs alpha = 1 (alpha = 3)"),
-    ],
-)  # fmt: skip
-def test_what_a_kernel_scales_by(
-    keys: dict[str, Any], args: tuple[str, ...], scaling: dict[str, float], reason: str | None
-) -> None:
-    kernel = changed(args=args, **keys)
-    at = msgspec.structs.replace(problem(8), **scaling)
-    skip = sweep.case(kernel, at, {}, GPU).skip
-    words = skip_reason(skip) if skip is not None else ""
-    assert words == reason if reason is not None else not words.startswith("needs alpha")
 
 
 def test_the_grid_may_name_the_batch() -> None:
@@ -335,3 +249,74 @@ def test_the_awkward_case_is_for_a_cpu_and_has_a_size_that_the_kernel_takes() ->
     assert awkward.problem.K == awkward.arguments[-1] == 144
     assert one(multiple, 4096).awkward is None
     assert one(changed(multiple, args=("A", "B", "C")), 4096, CPU).awkward is None
+
+
+# -- sizes in words ------------------------------------------------------------------------------
+
+
+def test_sizes() -> None:
+    assert parse_sizes("256,1000") == [(256, 256, 256), (1000, 1000, 1000)]
+    assert parse_sizes("512x1024x768") == [(512, 1024, 768)]
+    assert parse_sizes(" 1 , 2X3x4 ,1") == [(1, 1, 1), (2, 3, 4)]
+    assert parse_sizes(str(MAX_SIZE)) == [(MAX_SIZE,) * 3]
+
+
+def test_suffixes_count_in_1024s() -> None:
+    assert parse_sizes("1k,4K") == [(1024,) * 3, (4096,) * 3]
+    assert parse_sizes("1M,2m") == [(1024**2,) * 3, (2 * 1024**2,) * 3]
+    assert parse_sizes("1kx512x1K") == [(1024, 512, 1024)]
+    assert parse_sizes("1024M") == [(MAX_SIZE,) * 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("256..8192", [256, 512, 1024, 2048, 4096, 8192]),
+        ("256..8k", [256, 512, 1024, 2048, 4096, 8192]),
+        ("100..1000", [100, 200, 400, 800, 1000]),
+        ("100..150", [100, 150]),
+        ("2^3..2^5, 7", [8, 16, 32, 7]),
+        ("5..5", [5]),
+        ("8..16,16..32", [8, 16, 32]),
+        ("1..1024M", [2**exponent for exponent in range(31)]),
+    ],
+)
+def test_a_range_doubles_and_includes_both_ends(text: str, numbers: list[int]) -> None:
+    assert parse_sizes(text) == [(number,) * 3 for number in numbers]
+    of_dot = workloads.get("dot")
+    assert parse_sizes(text, of_dot) == [(1, number, 1) for number in numbers]
+
+
+@given(st.tuples(*[st.integers(1, MAX_SIZE)] * 3))
+def test_a_size_reads_as_it_is_shown(size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    assert parse_sizes(Problem(M=m, N=n, K=k).size) == [size]
+
+
+@given(st.text(max_size=40) | st.text(alphabet="0123456789x,- kM.^", max_size=40))
+def test_any_text_is_sizes_or_a_clean_error(text: str) -> None:
+    try:
+        sizes = parse_sizes(text)
+    except UsageError as error:
+        assert str(error).isprintable()
+    else:
+        assert sizes
+        assert all(1 <= side <= MAX_SIZE for size in sizes for side in size)
+
+
+def test_problems_have_the_inputs_of_their_workload() -> None:
+    dot = workloads.get("dot")
+    assert parse_problems("8", dot) == [Problem(1, 8, 1, inputs="ramp", workload="dot")]
+    assert parse_problems("8", dot, "signed", seed=3) == [
+        Problem(1, 8, 1, inputs="signed", seed=3, workload="dot")
+    ]
+    with pytest.raises(UsageError, match="--inputs 'ramp': not for matmul, which takes uniform"):
+        parse_problems("8", workloads.MATMUL, "ramp")
+
+
+def test_the_help_says_what_is_true() -> None:
+    assert parse_sizes("4k") == parse_sizes("4096")
+    assert parse_sizes("256..1000") == parse_sizes("256,512,1000")
+    for workload in workloads.WORKLOADS.values():
+        for shown in re.findall(r"as in ([^ ,]+)", workload.size_help):
+            assert parse_sizes(shown, workload)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,10 @@ from support.tables import CPU, MIXED, compared, made, outcome, rows, shown, tim
 from matbench.analysis import gathering
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import BlockTimes, Outcome
 from matbench.show import comparisons, formats, outcomes, safe
 from matbench.show.formats import text
+from matbench.show.table import Column, Footnotes, Group, Row, Section, section
 
 
 def test_csv_holds_the_numbers_as_they_are() -> None:
@@ -125,3 +127,43 @@ def test_lines_stay_or_become_one_of_bounded_length() -> None:
     assert safe.line(" a\r\n\tb \n") == "a b"
     assert safe.flat(" a\r\n\tb \n") == " a\ufffd     b  "
     assert safe.line("x" * 1000) == "x" * 299 + "…"
+
+
+# Tables
+
+
+COLUMNS = (
+    Column("kernel", shared=True),
+    Column("parameters", shared=True),
+    Column("time", right=True),
+    Column("error", right=True, shared=True),
+)
+
+
+def tabled(*rows: Row) -> Section:
+    return section(["device"], COLUMNS, "status", [Group("size 1", rows, "1")])
+
+
+def test_marks_are_explained_where_they_are_shown() -> None:
+    found = replace(tabled(Row(("a", "x", "≈ 1 s", "0"))), legend=(("≈", "about"),))
+    assert found.with_columns(["kernel", "time"]).legend == (("≈", "about"),)
+    assert found.with_columns(["kernel"]).legend == ()
+
+
+def test_an_unknown_time_is_not_marked() -> None:
+    assert BlockTimes(median_ns=1.0, perturbation=0.06).is_perturbed
+    assert not BlockTimes(median_ns=None, perturbation=0.06).is_perturbed
+
+
+# Notes below a table
+
+
+def test_notes_that_differ_only_in_numbers_are_one() -> None:
+    notes = Footnotes()
+    texts = ["4 of 1,110 samples (up to 3.5)", "10 of 40 samples (up to 1.25)", "drift: -4.4%"]
+    assert [notes.marks([], [text]) for text in texts] == ["¹", "¹", "²"]
+    assert notes.marks([], ["drift: -0.5%", "v1.2.3", "C#"]) == "² ³ ⁴"
+    assert notes.lines()[:2] == [
+        ("¹", "4…10 of 40…1,110 samples (up to 1.25…3.5)"),
+        ("²", "drift: -4.4…-0.5%"),
+    ]

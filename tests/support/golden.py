@@ -33,6 +33,9 @@ _CHANCE = re.compile(
     r"|drifting: |without the [0-9…]+ µs"
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
+#: The fixture `table_regression`: from the name of a table beside the test and what answers a
+#: question to the comparison.
+TableRegression = Callable[[str, Callable[[str], str]], None]
 
 
 def told_again(text: Path, said: Callable[[str], str], check: FileRegressionFixture) -> None:

@@ -29,6 +29,10 @@ STORED = "C[(size_t)row * N + column] = sum;"
 SIZES = "int M, int N, int K"
 PARAMETERS = f"const float *A, const float *B, float *C, {SIZES}"
 
+#: The elements of C that a thread of a kernel as others write it computes.
+WHOLE = "row < M && col < N"
+DYNAMIC = text_of("dynamic.cu").replace("PARAMETERS", PARAMETERS)
+
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = text_of("spin.cu")
 
@@ -96,3 +100,11 @@ def refusal(path: Path, text: str | bytes | None = None) -> str:
 def own_file(name: str) -> Path:
     """The file of one of matbench's own kernels."""
     return Path(catalogue.Catalogue(catalogue.builtin()).get(name).file)
+
+
+def plain(
+    check: str = WHOLE, width: str = "N", rows: str = "blockDim.y", columns: str = "blockDim.x"
+) -> str:
+    """One thread per element of C; `check` says which, and `rows` and `columns` are of a block."""
+    text = text_of("plain.cu").replace("PARAMETERS", PARAMETERS).replace("CHECKED", check)
+    return text.replace("WIDTH", width).replace("ROWS", rows).replace("COLUMNS", columns)

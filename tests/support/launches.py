@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 
 from matbench.analysis.block_times import BlockSample
 from matbench.features.timeline import profile
@@ -51,3 +52,14 @@ def analysed(sample: BlockSample, on: DeviceInfo | None = None) -> BlockProfile:
 
 #: Two multiprocessors: the second one is idle for the last quarter of 200 µs.
 UNEVEN = [Block(0, 0, 100_000), Block(0, 100_000, 200_000), Block(1, 0, 150_000)]
+
+#: Any launch on six multiprocessors, and where their counters start.
+LAUNCHES = st.lists(
+    st.builds(
+        lambda unit, start, took: Block(unit, start, start + took),
+        *(st.integers(0, 5), st.integers(0, 10**6), st.integers(1, 10**5)),
+    ),
+    min_size=1,
+    max_size=40,
+)
+COUNTERS = st.dictionaries(st.integers(0, 5), st.integers(0, 2**62), max_size=6)

@@ -67,7 +67,7 @@ def words(svg: str) -> str:
     )
 
 
-def picture(path: Path) -> np.ndarray:
+def pixels(path: Path) -> np.ndarray:
     """The colours of a PNG between 0 and 1, a row of pixels after another."""
     from PIL import Image
 

@@ -16,7 +16,7 @@ from support.kernels import own_file
 #: All kernels in CUDA C, of other workloads too.
 FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
-#: Those of libraries for CUDA; 8-bit operands are tested in tests/backends/test_cublaslt.py.
+#: Those of libraries for CUDA; 8-bit operands are tested in tests/backends/test_cublas.py.
 OF_LIBRARIES = {
     kernel.name: kernel
     for kernel in catalogue.builtin()

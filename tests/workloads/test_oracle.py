@@ -259,11 +259,9 @@ def test_a_kernel_that_splits_inputs_may_be_off_if_terms_vary(kernels: DeviceKer
 @pytest.mark.parametrize("shape", [(60, 50, 1), (30, 30, 2), (20, 20, 40)])
 @pytest.mark.parametrize("inputs", KINDS)
 def test_inputs_below_the_range_of_exponents_may_lose_bits(
-    shape: tuple[int, int, int],
-    inputs: Any,
-    kernels: DeviceKernels,
+    shape: tuple[int, int, int], inputs: Any, kernels: DeviceKernels,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     """A kernel that rounds inputs to a fixed unit, that of the end of its range, is right."""
 
     def product(trial: Trial, last_bit: int) -> Float32:

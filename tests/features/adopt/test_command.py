@@ -8,20 +8,23 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support import toml
 from support.cli import QUICK, Matbench, last_run
-from support.foreign import plain
-from support.kernels import text_of
+from support.kernels import GOOD_BODY, KernelWriter, changed, plain, text_of
 from support.paths import FOREIGN
 from support.signatures import generated
 
+from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
-from matbench.features.adopt import search, trials
+from matbench.features.adopt import probing, search, trials
 from matbench.features.adopt.guess import Adopted
-from matbench.features.adopt.probing import ProbeResult
-from matbench.model import Case, DeviceInfo
+from matbench.features.adopt.probing import ProbeResult, ProductForm
+from matbench.features.adopt.trials import AdoptTrials
+from matbench.kernelfile import catalogue, sweep
+from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
 from matbench.worker.builders import Builders
 from matbench.worker.worker import LateError, Worker
@@ -161,17 +164,6 @@ def test_formulas_hold_at_other_values(adopt: Adopt, tmp_path: Path, matbench: M
     other = ("--set", "BM=128", "--set", "BK=16", "--set", "TN=4")
     matbench("run", tmp_path / "sgemm-2d-tiles.cuh", "--sizes", "128x64x48", *other, *QUICK)
     assert {outcome.status for outcome in last_run()} == {"measured"}
-
-
-@pytest.mark.long
-def test_an_endless_kernel_shows_compilers_warning(tmp_path: Path, matbench: Matbench) -> None:
-    path = tmp_path / "down.cu"
-    down = "unsigned k = K - 1; k >= 0; --k"
-    path.write_text(plain().replace("int k = 0; k < K; ++k", down))
-    output = matbench("adopt", path, code=1).output
-    said = "result of comparison of unsigned expression >= 0 is always true"
-    assert re.search(rf"was stopped; down\.cu:\d+: {said}", output)
-    assert "if the device was busy" not in output
 
 
 def test_atomics_elsewhere_than_in_C_need_no_claim(adopt: Adopt) -> None:
@@ -429,3 +421,57 @@ def test_95_of_100_generated_signatures_are_adopted(tmp_path: Path, matbench: Ma
             matbench("run", path, "--sizes", "67x131x97,96,160x64x224", "--allow-skips", *QUICK)
             assert {outcome.status for outcome in last_run()} <= {"measured", "skipped"}
     assert sum(found) >= 190
+
+
+# One launch shows what a kernel computes, and what else it writes to
+
+
+BODY = changed(
+    GOOD_BODY, ("const float", "float"), ("K + k", "(K + PAD) + k"),
+    ("* N +", "* (N + PAD) +"),
+    ("= sum;", "= FACTOR * sum; if (row == 0 && column == 0) { EXTRA; }"),
+)  # fmt: skip
+
+
+def probed(
+    session: Session, write_kernel: KernelWriter, extra: str, *, factor: str = "1", padding: int = 0
+) -> ProbeResult:
+    body = BODY.replace("EXTRA", extra).replace("FACTOR", factor).replace("PAD", str(padding))
+    path = write_kernel("sighted", front=f"padding = {padding}", body=body)
+    case = sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, session.backend.info)
+    return probing.probed(session, case)
+
+
+@pytest.mark.parametrize(
+    ("extra", "padding", "spoiled"),
+    [
+        ("", 0, ()),
+        ("", 3, ()),
+        ("A[K] = 9", 3, ("its input A", "memory outside A")),
+        ("B[K * N] = 9", 0, ("its input B", "memory outside B")),
+        ("C[-1] = 9", 0, ("memory outside C",)),
+        ("C[M * N] = A[-1]", 0, ("memory outside C",)),
+        ("C[N + 1] = 9", 3, ("memory outside C",)),
+    ],
+)
+def test_what_else_is_written_to_is_said(
+    extra: str, padding: int, spoiled: tuple[str, ...], session: Session, write_kernel: KernelWriter
+) -> None:
+    found = probed(session, write_kernel, extra, padding=padding)
+    assert found == ProbeResult(ProductForm("A", "B", 1.0, 0.0), spoiled, 1.0)
+
+
+def test_a_factor_and_old_C_are_recognised(session: Session, write_kernel: KernelWriter) -> None:
+    factor = "C[row * N + column] - 2"  # times the sum
+    found = probed(session, write_kernel, "", factor=factor)
+    assert found.product == ProductForm("A", "B", -2.0, 1.0)
+    assert found.share < 0.5
+    assert not found.has_nan
+    assert probed(session, write_kernel, "C[0] = sqrtf(-1.0f)").has_nan
+
+
+@pytest.mark.parametrize(("spoiled", "share"), [((), 1.0), (("its input A",), 1.0), ((), 0.9)])
+def test_C_or_what_it_spoils_shows_a_wrong_call(spoiled: tuple[str, ...], share: float) -> None:
+    shown: Any = Mock(faults=0, unfinished=[])
+    shown.probe.return_value = ProbeResult(None, spoiled, share)
+    assert AdoptTrials.is_wrong(shown, Mock(), Problem(2, 2, 2)) == (share < 1 or spoiled != ())

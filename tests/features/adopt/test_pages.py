@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.cli import Matbench
-from support.foreign import DYNAMIC, PARAMETERS, WHOLE, plain
 from support.golden import paged
-from support.kernels import text_of
+from support.kernels import DYNAMIC, PARAMETERS, WHOLE, plain, text_of
 from support.paths import FOREIGN
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
@@ -40,47 +39,16 @@ def given(*keys: str) -> tuple[str, ...]:
     return tuple(word for key in keys for word in ("--front-matter", key))
 
 
-UNNAMED = """__global__ void f(float *first, float *second, float *third, int m, int n, int k) {
-  int r = blockIdx.y * 8 + threadIdx.y, c = blockIdx.x * 8 + threadIdx.x;
-  if (r >= m || c >= n) return;
-  float *to = second + r * n, sum = 0;
-  for (int i = 0; i < k; ++i) sum += first[r * k + i] * third[i * n + c];
-  to[c] = sum;
-}
-"""
+UNNAMED = text_of("unnamed.cu")
 NO_SIZES_FIRST = plain().replace("int M, int N, int K", "int N, int M, int K")
-SQUARES = """void run(float *a, float *b, float *c)
-{
-    const int n = 512;
-    mm<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n, n, n);
-}
-"""
-SIZED_AT_LAUNCH = """void multiply(float *a, float *b, float *c, int n)
-{
-    const int side = 8;
-    mm<<<dim3(n / side, n / side), dim3(side, side), 2 * side * side * sizeof(float)>>>(a, b, c, n,
-                                                                                     side);
-}
-"""
+SQUARES = text_of("launch-of-squares.cu")
+SIZED_AT_LAUNCH = text_of("sized-at-launch.cu")
 OF_384_THREADS = "void go(float *a, int n) { mm<<<n, 384>>>(a, a, a, n, n, n); }\n"
 STAGED = text_of("staged.cu")
 LEAVING = "float sum = 0; if (row >= M || col >= N) return;"
 #: Strides, and types that conditions choose.
-STRIDES = """#ifdef SMALL
-#define NJ 32
-#define NK 32
-#else
-#define NJ 96
-#define NK 96
-#endif
-#define REAL float
-"""
-ROUNDED = """__device__ float as_bf16(float x)
-{
-    const unsigned bits = __float_as_uint(x);
-    return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
-}
-"""
+STRIDES = text_of("strides.h")
+ROUNDED = text_of("as-bf16.cu")
 ON_16 = plain(rows="16", columns="16")
 REPEATED = ON_16.replace(
     "for (", "for (int r = 0; r < repeat; ++r, sum = r < repeat ? 0.0f : sum)\n    for (", 1

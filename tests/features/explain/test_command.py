@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,22 @@ from support.golden import paged
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.machine_code import missing
 from support.nvcc import find_nvcc
+from support.optional import present
+from support.paths import output_of
 
 from matbench import backends, programs
+from matbench.backends import Backend
 from matbench.backends.cuda import compilation
-from matbench.features.explain import disassembly
-from matbench.features.explain.record import Explanation
+from matbench.bench import bandwidth
+from matbench.bench.options import Options
+from matbench.bench.session import Session
+from matbench.cache import Cache
+from matbench.errors import MatbenchError
+from matbench.features.explain import counters, disassembly, limits
+from matbench.features.explain.record import Explanation, HardwareCounters
 from matbench.features.nvidia_tools import observer
+from matbench.kernelfile import catalogue, sweep
 from matbench.model import DeviceInfo, Problem
-from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 
 
@@ -100,24 +109,6 @@ def test_pages(matbench: Matbench, file_regression: Any) -> None:
 
 
 # -- on a device ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def printed(matbench: Matbench) -> Result:
-    return matbench("explain", "tiled", "--sizes", "65", "--set", "TILE=4,16", "--arch", "g80")
-
-
-def test_a_case_is_measured_beside_its_limits(printed: Result, device: DeviceInfo) -> None:
-    for text in (
-        "roof at the modelled traffic",
-        "measured time",
-        "measured copy",
-        "measured multiply-adds",
-    ):
-        assert text in printed.stdout
-    assert (f"this device: {device.label}" in printed.stdout) is (device.backend == "cuda")
-    words = printed.stdout.strip().splitlines()
-    assert any("measured for multiply-adds alone" in line for line in words)
 
 
 def test_records_hold_all_of_it(matbench: Matbench, device: DeviceInfo) -> None:
@@ -245,16 +236,129 @@ def test_traffic_without_a_model_is_derived(matbench: Matbench, write_kernel: Ke
     assert found["code"]["not_derived"] == []
 
 
-def test_what_ctrl_c_left_is_told(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure, measured = Worker.measure, list[object]()
+# -- a device's limits, measured and cached -----------------------------------------------------
 
-    def interrupted(worker: Worker, *given: Any) -> Outcome:
-        if measured:
-            raise KeyboardInterrupt
-        measured.append(outcome := measure(worker, *given))
-        return outcome
 
-    monkeypatch.setattr(Worker, "measure", interrupted)
-    done = matbench("explain", "tiled", "--sizes", "33", "--set", "TILE=4,8", code=130)
-    assert "tiled TILE=4 at 33" in done.stdout
-    assert "interrupted: 1 of 2 cases are done" in done.stderr
+@pytest.fixture
+def own_session(backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """A session with an empty cache, whose copies are of 32 MB instead of half a GB."""
+    monkeypatch.setattr(bandwidth, "_MOST_BYTES", 2**25)
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    return Session(backend, Cache(folder), Options(timed=False))
+
+
+def test_limits_are_measured_once_and_kept(own_session: Session) -> None:
+    found = limits.measured(own_session)
+    assert found.device == own_session.backend.info.name
+    assert 1e8 < found.fma_flop_per_s < 1e17
+    known = bandwidth.measured(own_session.backend, own_session.cache)
+    assert (found.copy_bytes_per_s, found.read_bytes_per_s) == known
+    assert limits.measured(own_session) == found
+
+
+def test_measuring_anew_keeps_the_better_figure(own_session: Session) -> None:
+    first = limits.measured(own_session)
+    again = limits.measured(own_session, anew=True)
+    assert again.copy_bytes_per_s >= first.copy_bytes_per_s
+    assert again.fma_flop_per_s >= first.fma_flop_per_s
+    assert limits.measured(own_session) == again
+
+
+# -- counters of Nsight Compute --------------------------------------------------------------------
+
+
+PRINTED = output_of("ncu.csv")
+
+
+def test_counters_are_read_by_name() -> None:
+    assert counters.counted(PRINTED) == HardwareCounters(
+        dram_read_bytes=8_027_648.0, dram_written_bytes=3968.0, achieved_occupancy=0.9375
+    )
+    assert counters.counted(PRINTED.replace('"n/a"', '"nan"')) == counters.counted(PRINTED)
+
+
+def line(metric: str, value: str) -> str:
+    return (
+        '"0","4711","python3","127.0.0.1","tiled","1","13","(32, 32, 1)","(32, 32, 1)","0","9.0",'
+        f'"Command line profiler metrics","{metric}","%","{value}"\n'
+    )
+
+
+def test_each_resource_is_as_busy_as_its_busiest_part() -> None:
+    end = ".avg.pct_of_peak_sustained_elapsed"
+    printed = PRINTED + "".join(
+        line(name + end, value)
+        for name, value in {
+            "sm__inst_issued": "77.5",
+            "sm__pipe_fma_cycles_active": "70",
+            "sm__inst_executed_pipe_alu": "12",
+            "l1tex__data_pipe_lsu_wavefronts": "44",
+            "l1tex__lsuin_requests": "8",
+            "l1tex__m_xbar2l1tex_read_sectors": "3",
+            "dram__cycles_active": "n/a",
+            "idc__request_cycles_active": "99",
+        }.items()
+    )
+    found = counters.counted(printed)
+    assert present(found).busy == {
+        "issue slots": 0.775, "float32 pipe": 0.7, "integer pipe": 0.12,
+        "shared memory and L1": 0.44, "L2 cache": 0.03,
+    }  # fmt: skip
+
+
+def test_output_without_counters_is_none() -> None:
+    assert counters.counted("==ERROR== no permission\n") is None
+
+
+@pytest.fixture
+def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of that name, first on PATH; the test decides what it prints."""
+    path = tmp_path / "ncu"
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return path
+
+
+def install(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def count(device: DeviceInfo, timeout_s: float = 30) -> HardwareCounters:
+    kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
+    case = sweep.case(kernel, Problem(33, 33, 33), {"TILE": 8}, device)
+    return counters.count(device, case, timeout_s)
+
+
+def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path: Path) -> None:
+    """The stand-in runs the command that it profiles, so that the child does its work too."""
+    printed, seen = tmp_path / "printed", tmp_path / "seen"
+    printed.write_text(PRINTED, encoding="utf-8")
+    install(
+        fake_ncu,
+        f'echo "$@" > {seen}\nwhile [ "$1" != "--metrics" ]; do shift; done\nshift 2\n'
+        f'"$@" || exit 1\ncat {printed}',
+    )
+    assert count(device).achieved_occupancy == 0.9375
+    asked = seen.read_text()
+    assert "--clock-control none" in asked  # clocks must not be changed
+    assert "--kernel-name tiled" in asked
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo '==ERROR== ERR_NVGPUCTRPERM: no permission'; exit 1", "ERR_NVGPUCTRPERM"),
+        ("exit 3", "no output"),
+    ],
+)
+def test_ncu_counts_nothing(fake_ncu: Path, device: DeviceInfo, script: str, message: str) -> None:
+    install(fake_ncu, script)
+    with pytest.raises(MatbenchError, match=message):
+        count(device)
+
+
+def test_an_ncu_that_hangs_is_stopped(fake_ncu: Path, device: DeviceInfo) -> None:
+    install(fake_ncu, "exec sleep 30")
+    with pytest.raises(MatbenchError, match=r"took longer than 0\.5 s"):
+        count(device, timeout_s=0.5)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.h200 import H200, KERNELS, case_of
 from support.kernels import text_of
 from support.nvcc import find_nvcc
@@ -46,9 +46,8 @@ def told(question: str) -> str:
     return f"{title}{fits}, limited by {' and '.join(found.limiters)}"
 
 
-def test_known_occupancies(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("occupancies.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_known_occupancies(table_regression: TableRegression) -> None:
+    table_regression("occupancies.txt", told)
 
 
 # -- NVIDIA's header -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import SLOW_BODY, SPIN_BODY, changed, kernel_text
+from support.kernels import SLOW_BODY, SPIN_BODY, changed, kernel_text, text_of
 from support.repository import git
 from support.terminal import on_terminal
 
@@ -36,15 +36,7 @@ BODY = '#include "work.h"\n#define WRONG FACTOR != 1\n' + changed(
     ("turn < 20", "turn < TURNS"), ("TAKES 20", "TAKES TURNS"), ("] = sum;", "] = sum * FACTOR;"),
 )  # fmt: skip
 #: Of another workload.
-REVERSE = """// /// matbench
-// name = "mine"
-// workload = "reverse"
-// [launch]
-// block = [32]
-// grid = ["ceil_div(N, 32)"]
-// ///
-extern "C" __global__ void mine(const int *A, int *C, int N) { C[0] = A[0]; }
-"""
+REVERSE = text_of("reverse.cu")
 
 
 @pytest.fixture

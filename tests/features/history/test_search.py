@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec.structs import replace
 from support.golden import paged
-from support.histories import KERNEL, MARGIN, Simulated, searched
-from support.records import environment, in_turns, timing
+from support.optional import present
+from support.records import environment, in_turns, outcome, timing
 from support.tables import shown
 
 from matbench.analysis.statistics import ComparisonPlan, compare_samples
 from matbench.bench.options import Options
 from matbench.features.history import view
-from matbench.features.history.commits import CommittedVersion
+from matbench.features.history.commits import CommittedVersion, Ratio
 from matbench.features.history.search import HistorySearch, RecordedBench
 from matbench.features.history.view import answer
 from matbench.kernelfile import sweep
@@ -23,6 +27,57 @@ from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
 from matbench.records.writing import RecordWriter
+from matbench.worker.comparing import Contender
+
+KERNEL = Kernel("mine", LaunchRules(block=(), grid=()))
+MARGIN = 0.1
+
+
+class Simulated:
+    """A bench whose versions take these times; 0: one is wrong. A pair differs by a few percent
+    whenever it is compared, and one sample in ten is late."""
+
+    def __init__(self, times: Sequence[float], seed: int = 0, doubtful: Sequence[int] = ()) -> None:
+        self.times, self.doubtful = times, {str(index) for index in doubtful}
+        self.generator = np.random.default_rng(seed)
+        self.pairs: list[tuple[str, str]] = []
+        self.checked: list[str] = []
+
+    def fastest(self, cases: Any, *, is_checked: bool) -> Contender:
+        [number] = cases
+        self.checked.append(number)
+        right = self.times[int(number)] > 0
+        known = outcome(status="measured") if right else outcome(status="wrong", reason="w")
+        return Contender("", number, known)
+
+    def compare(self, old: Any, new: Any, *, anew: bool = False) -> ComparisonRecord:
+        self.pairs.append((old.case, new.case))
+        assert anew or int(old.case) < int(new.case)  # to confirm
+        if {old.case, new.case} & self.doubtful:
+            bad = outcome(status="wrong", reason="in turns")
+            sides = [bad if s.case in self.doubtful else outcome() for s in (old, new)]
+            return in_turns(None, *sides)
+        plan = ComparisonPlan(threshold=MARGIN)
+        late = np.where(self.generator.random((2, plan.looks[-1])) < 0.1, 1.5, 1)
+        old_ns, new_ns = self.generator.normal(1, 0.02, late.shape) * late
+        old_ns *= self.times[int(old.case)]
+        new_ns *= self.times[int(new.case)] * self.generator.normal(1, 0.01)
+        decided = (plan.decide(old_ns[:many], new_ns[:many], 0.0) for many in plan.looks)
+        return in_turns(next(filter(None, decided)))
+
+
+def searched(bench: Simulated, *, bisect: bool) -> tuple[list[int], HistorySearch]:
+    """The versions that are blamed, and the search."""
+    many = len(bench.times)
+    versions = [
+        CommittedVersion(str(i), "2026-01-01", f"change {i}", replace(KERNEL, name=f"{i}"), f"{i}")
+        for i in range(many)
+    ]
+    search = HistorySearch(versions, MARGIN)
+    known: Any = bench
+    search.run(known, lambda kernel: [kernel.name], lambda _: None, bisect=bisect)  # type: ignore[list-item]
+    return [int(step.commit) for step in search.steps if search.is_blamed(step)], search
+
 
 pytestmark = pytest.mark.usefixtures("plainly_compared")
 
@@ -225,3 +280,32 @@ def test_pages(file_regression: Any) -> None:
             search.steps[0].subject, search.steps[1].subject = "y" * 32, "x" * 33
         found[name] = shown(view.report(search, [environment()], len(search.steps)))
     file_regression.check(paged(found), encoding="utf-8")
+
+
+# Ratios of the times of two versions
+
+
+def test_widths_are_combined_by_their_squares() -> None:
+    root = math.sqrt(2)
+    assert Ratio(2, 4, 8).over(Ratio(1, 2, 4)) == pytest.approx((2 * 2**-root, 2, 2 * 2**root))
+    assert Ratio(2, 4, 8).over(Ratio(3, 3, 3)) == pytest.approx((2 / 3, 4 / 3, 8 / 3))
+    assert Ratio(4, 4, 4).over(Ratio(1, 2, 8)) == pytest.approx((0.5, 2, 4))
+    assert Ratio(0.5, 1, 4).inverse() == (0.25, 1, 2)
+
+
+def test_it_holds_as_often_as_its_parts() -> None:
+    """Of 400 quotients of measured ratios, 99.5% or more hold the true one."""
+    generator = np.random.default_rng(1)
+
+    def measured(ratio: float) -> Ratio:
+        a, b = generator.normal(1, 0.03, (2, 48))
+        return present(Ratio.of(in_turns(ComparisonPlan(looks=(48,)).decide(a, b * ratio, 0))))
+
+    quotients = [measured(1.56).over(measured(1.2)) for _ in range(400)]
+    assert sum(q.low <= 1.3 <= q.high for q in quotients) >= 398
+    assert np.median([q.high / q.low for q in quotients]) < 1.1
+
+
+def test_without_an_interval_there_is_none() -> None:
+    assert Ratio.of(in_turns(None)) is None
+    assert Ratio.of(in_turns(compare_samples([1.0], [2.0]))) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -12,8 +13,12 @@ from support.optional import some
 
 from matbench import workloads
 from matbench.bench.session import Session
-from matbench.kernelfile import catalogue, sweep
+from matbench.features.new import scaffold
+from matbench.kernelfile import catalogue, front_matter, sweep
+from matbench.kernelfile.host_file import HostReader
 from matbench.kernelfile.sizes import parse_problems
+from matbench.kernelfile.syntax import without_comments
+from matbench.model import FrontMatter, Kernel
 
 WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
 
@@ -115,3 +120,37 @@ def test_a_full_disk_leaves_no_half_of_a_file(matbench: Matbench, tmp_path: Path
     assert told.endswith("mine.cu: cannot be written: File too large\n")
     assert told.count("\n") == 1
     assert not list(tmp_path.glob("*.cu"))
+
+
+# What a copy has of its origin
+
+
+COPIED = [kernel for kernel in WITH_SOURCE if kernel.library != "baseline"]
+TILED = next(kernel for kernel in COPIED if kernel.name == "tiled")
+
+
+def made(name: str, origin: Kernel = TILED) -> Kernel:
+    text = scaffold.source(name, origin, f"{name}.cu")
+    return front_matter.parse(text.encode(), f"{name}.cu", reader=HostReader)
+
+
+@pytest.mark.parametrize("origin", COPIED, ids=lambda kernel: kernel.name)
+def test_a_copy_differs_in_its_name_alone(origin: Kernel) -> None:
+    mine = made("mine", origin)
+    assert (mine.name, mine.group, mine.previous) == ("mine", "tutorial", origin.name)
+    for key in set(FrontMatter.__struct_fields__) - {"name", "summary", "group", "previous"}:
+        assert getattr(mine, key) == getattr(origin, key), key
+    assert without_comments(mine.source).split() == without_comments(origin.source).split()
+    assert mine.parameters == origin.parameters
+
+
+@pytest.mark.parametrize("origin", COPIED, ids=lambda kernel: kernel.name)
+def test_a_copy_explains_itself_but_does_not_claim_what_its_origin_measured(origin: Kernel) -> None:
+    text = scaffold.source("mine", origin, "mine.cu")
+    assert max(map(len, set(text.splitlines()) - set(origin.source.splitlines()))) <= 100
+    assert not re.search("^// (Adds|Predicted|Limit|Measured): ", text, re.MULTILINE)
+    assert "cuBLAS (H200)" not in text
+    remarks = origin.source.split("// ///\n\n", 1)[1].split("\n\n")[0]
+    if remarks.startswith("// Adds: "):
+        remarks = remarks.split("\n//\n", 1)[1]
+    assert f"\n\n{remarks}\n" in text

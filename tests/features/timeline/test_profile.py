@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Sequence
 from random import Random
 
@@ -10,11 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
+from support.cli import Matbench
+from support.kernels import KernelWriter
+from support.launches import COUNTERS, LAUNCHES, UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
 
 from matbench.analysis import block_times
 from matbench.errors import CaseError
+from matbench.model import DeviceInfo
 
 
 def test_an_offset_that_the_timer_cannot_see_is_none() -> None:
@@ -37,17 +43,6 @@ def test_counters_near_the_end_of_64_bits() -> None:
     assert found.counter_offset_ticks == pytest.approx(10_000_000, abs=2)
     assert found.multiprocessor_span_ticks == 400_000
     assert found.naive_span_ticks == 2**64 - 10_000_000 + 400_000
-
-
-def test_blocks_without_an_end_stamp_count_nowhere() -> None:
-    sample = sampled([*UNEVEN, Block(1, 10, 20), Block(0, 5, 6)], bases={1: 77})
-    sample.stamps[3, 1] = 0
-    sample.stamps[4, 1] = sample.stamps[4, 0] - 1
-    found = analysed(sample)
-    assert (found.blocks, found.unstamped_blocks) == (3, 2)
-    alike = analysed(sampled(UNEVEN, bases={1: 77}))
-    without = {"unstamped_blocks": 0, "launch": alike.launch}
-    assert msgspec.structs.replace(found, **without) == alike
 
 
 def test_without_any_end_stamp_there_is_nothing_to_tell() -> None:
@@ -78,19 +73,6 @@ def test_times_on_one_clock_are_as_fine_as_ticks() -> None:
     assert min(bar.start_ns for bar in bars) == 0
 
 
-launches = st.lists(
-    st.builds(
-        lambda unit, start, took: Block(unit, start, start + took),
-        st.integers(0, 5),
-        st.integers(0, 10**6),
-        st.integers(1, 10**5),
-    ),
-    min_size=1,
-    max_size=40,
-)
-counters = st.dictionaries(st.integers(0, 5), st.integers(0, 2**62), max_size=6)
-
-
 def busy(ran: Sequence[Block]) -> int:
     """How long at least one of them ran."""
     total, reached = 0, 0
@@ -104,7 +86,7 @@ def together(ran: Sequence[Block]) -> int:
     return max(sum(b.start <= a.start < b.end for b in ran) for a in ran)
 
 
-@given(launches, counters)
+@given(LAUNCHES, COUNTERS)
 def test_every_figure_against_its_definition(ran: list[Block], bases: dict[int, int]) -> None:
     found = analysed(sampled(ran, bases=bases, event_ns=1e6), gpu_or_cpu(multiprocessors=6))
     units = [[b for b in ran if b.unit == unit] for unit in {b.unit for b in ran}]
@@ -131,7 +113,7 @@ def test_every_figure_against_its_definition(ran: list[Block], bases: dict[int, 
         assert low.high_us == high.low_us
 
 
-@given(launches, counters, st.randoms())
+@given(LAUNCHES, COUNTERS, st.randoms())
 def test_neither_counters_nor_order_matter_but_to_the_naive_span(
     ran: list[Block], bases: dict[int, int], random: Random
 ) -> None:
@@ -150,7 +132,7 @@ def test_neither_counters_nor_order_matter_but_to_the_naive_span(
     assert one == other
 
 
-@given(launches)
+@given(LAUNCHES)
 def test_a_cpus_figures_against_their_definition(ran: list[Block]) -> None:
     found = analysed(sampled(ran, told=False), gpu_or_cpu("cpu", 6))
     begin, end = min(b.start for b in ran), max(b.end for b in ran)
@@ -179,3 +161,36 @@ def test_the_brief_figures_are_those_of_the_whole_analysis() -> None:
         assert (found.imbalance, found.perturbation) == (whole.imbalance, whole.perturbation)
         assert found.sm_mhz is None
         assert block_times.brief(sample, on, clock_is_sm=True).sm_mhz == 2000
+
+
+# The command, on this machine's device
+
+
+TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
+
+
+def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
+    rows = list(csv.DictReader(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout.splitlines()))
+    places = [(int(row["block_x"]), int(row["block_y"]), int(row["block_z"])) for row in rows]
+    assert places == [(x, y, 0) for y in range(13) for x in range(8)]
+    assert all(int(row["end_ticks"]) >= int(row["start_ticks"]) > 0 for row in rows)
+    if device.kind == "cpu":
+        assert {(row["multiprocessor"], row["start_ns"], row["end_ns"]) for row in rows} == {
+            ("", "", "")
+        }
+
+
+def test_without_a_tile_the_fastest_is_taken(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--sizes", "40").stdout
+    assert re.match(r"tiled TILE=(8|16|32) at 40\n", said)
+
+
+def test_a_block_that_returns_is_stamped(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    path = write_kernel("wide", launch='block = ["TILE", "TILE"]\ngrid = ["9", "9"]')
+    found = json.loads(matbench("blocks", path, "--sizes", "17", "--format", "json").stdout)[-1]
+    assert (found["blocks"], found["unstamped_blocks"]) == (81, 0)
+
+
+def test_what_the_device_cannot_run_is_skipped(matbench: Matbench) -> None:
+    said = matbench("blocks", "tiled", "--sizes", "20", "--set", "TILE=4096").stdout
+    assert "skipped: needs" in said

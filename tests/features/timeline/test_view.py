@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records, tables
 from support.golden import paged
-from support.launches import UNEVEN, Block, analysed, gpu_or_cpu, sampled
+from support.launches import COUNTERS, LAUNCHES, UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
 
 from matbench.analysis.block_times import BlockSample
@@ -88,16 +88,7 @@ def test_a_sweep_keeps_the_imbalance_beside_the_median_block() -> None:
     assert "imbalance" not in formats.text(outcomes.report([unknown], []), "plain")
 
 
-launches = st.lists(
-    st.builds(Block, st.integers(0, 5), st.integers(0, 10**5), st.integers(10**5 + 1, 10**6)),
-    min_size=1,
-    max_size=40,
-)
-
-
-@given(
-    launches, st.dictionaries(st.integers(0, 5), st.integers(0, 2**62), max_size=6), st.booleans()
-)
+@given(LAUNCHES, COUNTERS, st.booleans())
 def test_any_launch_can_be_described(ran: list[Block], bases: dict[int, int], told: bool) -> None:
     sample = sampled(ran, bases=bases, told=told, event_ns=1e6)
     found = reported(sample, gpu_or_cpu("gpu" if told else "cpu", multiprocessors=6))
@@ -144,7 +135,7 @@ def test_too_many_blocks_have_no_timeline(monkeypatch: pytest.MonkeyPatch) -> No
     assert timeline([*ran, Block(1, 3000, 3001)]) is None
 
 
-@given(launches, st.booleans())
+@given(LAUNCHES, st.booleans())
 def test_bars_of_a_slot_never_overlap(ran: list[Block], told: bool) -> None:
     found = present(timeline(ran, told=told))
     assert sorted(bar.block for bar in found.bars) == list(range(len(ran)))

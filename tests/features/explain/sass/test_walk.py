@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pytest_regressions.file_regression import FileRegressionFixture
-from support.golden import answered
+from support.golden import TableRegression
 from support.machine_code import code_of
 from support.optional import present
 
+from matbench.features.explain.sass import memory
 from matbench.features.explain.sass.walk import (
     MOST_INSTRUCTIONS,
     Walk,
@@ -19,6 +18,7 @@ from matbench.features.explain.sass.walk import (
     special_registers,
     walk,
 )
+from matbench.kernelfile import expressions
 
 
 def walked(
@@ -69,9 +69,8 @@ def told(question: str) -> str:
     return "; ".join(f"{part} {text}" for part, text in parts.items() if text)
 
 
-def test_walks(file_regression: FileRegressionFixture) -> None:
-    table = Path(__file__).with_name("walks.txt")
-    file_regression.check(answered(table, told), fullpath=table, encoding="utf-8")
+def test_walks(table_regression: TableRegression) -> None:
+    table_regression("walks.txt", told)
 
 
 def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
@@ -103,3 +102,32 @@ def test_variables_have_addresses() -> None:
     [store] = found.accesses[0x10]
     assert store.addresses is not None
     assert (store.addresses % 256 == 0).all()
+
+
+# What an access costs
+
+
+def cost(question: str) -> str:
+    """The cost of a line such as `shared 16: lane * 16 if lane < 8`."""
+    access, _, where = question.partition(": ")
+    kind, size = access.split()
+    address, _, takes_part = where.partition(" if ")
+    addresses, active = (
+        np.array([int(expressions.evaluate(text, {"lane": lane})) for lane in range(32)])
+        for text in (address, takes_part or "1")
+    )
+    lanes, taking = addresses.astype(np.uint64), active.astype(bool)
+    if kind == "matrices":
+        found = memory.matrices(lanes, int(size))
+    else:
+        found = {"shared": memory.shared, "global": memory.global_}[kind](lanes, taking, int(size))
+    return "{:g} cycles, {:g} at least, {:g} sectors, {:g} bytes".format(*found)
+
+
+def test_accesses(table_regression: TableRegression) -> None:
+    table_regression("accesses.txt", cost)
+
+
+def test_a_cost_is_added_several_times() -> None:
+    assert memory.Cost().plus(memory.Cost(1, 2, 3, 4), 5) == memory.Cost(5, 10, 15, 20)
+    assert memory.Cost(1, 2, 3, 4).plus(memory.Cost(1, 1, 1, 1), 2) == memory.Cost(3, 4, 5, 6)

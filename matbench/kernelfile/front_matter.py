@@ -349,6 +349,8 @@ class Reader:
         if kernel.finish is not None and not workload.is_reduction:
             whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
+        with self.blaming("sizes"):
+            sizes.parse_sizes(kernel.sizes or workload.default_sizes, workload)
         self.check_constants(kernel)
         self.check_product(kernel)
         self.check_launch(kernel)

@@ -382,6 +382,39 @@ def test_what_goes_wrong_in_a_call_is_named(
     told_again(Path(__file__).with_name("errors.txt"), error, file_regression)
 
 
+def test_an_array_that_is_returned_is_the_result_also_beside_C(judged: Judged) -> None:
+    """It may be C itself; anything else that is returned says nothing."""
+    assert judged("def f(A, B, C): return A @ B").status == "measured"
+    assert judged("def f(A, B, C):\n    C[...] = A @ B\n    return C").status == "measured"
+    assert judged("def f(A, B, C):\n    C[...] = A @ B\n    return True").status == "measured"
+    assert judged("def f(A, B, C):\n    C[...] = A @ B\n    return 2 * C").status == "wrong"
+
+
+SCALED = """# /// matbench
+# storage = "int8"
+# result = "float32"
+# scales = "rows"
+# args = ["A", "B", "scale_b", "scale_a"]
+# ///
+def f(A, B, of_B, of_A):
+    assert (A.dtype, of_A.shape[0], of_B.shape[1]) == ("int8", len(A), B.shape[1])
+    return (A.astype("f4") * of_A) @ (B.astype("f4") * of_B)
+"""
+
+
+def test_operands_of_8_bits_may_have_scales(judged: Judged) -> None:
+    verdict = judged(SCALED, sizes="24x40x32")
+    assert verdict.status == "measured", verdict.reason
+    assert judged(SCALED.replace("* of_B", "* of_B.mean()"), sizes="24x40x32").status == "wrong"
+    whole = """# /// matbench
+# storage = "int8"
+# result = "int32"
+# ///
+def f(A, B): return A.astype("i4") @ B.astype("i4")
+"""
+    assert judged(whole).status == "measured"
+
+
 def test_a_child_that_returns_too_does_not_measure_on(judged: Judged) -> None:
     started = time.monotonic()
     forks = "import os, numpy\n\ndef f(A, B):\n    os.fork()\n    return A @ B\n"

@@ -465,3 +465,23 @@ def test_a_library_call_of_a_host_is_as_fast_as_the_baseline(tmp_path: Path) -> 
         compared = judge.compare("cublas", file)
     [ratio] = compared.ratios
     assert ratio == pytest.approx(1, abs=0.02)
+
+
+SUBMISSIONS = sorted(
+    path
+    for path in (ROOT / "tests" / "kernels" / "submissions").glob("*/*")
+    if path.name != "gemm.json" and path.suffix in (".py", ".cu", ".json")
+)
+
+
+@pytest.mark.parametrize("file", SUBMISSIONS, ids=lambda file: f"{file.parent.name}-{file.stem}")
+def test_submissions_have_the_verdicts_that_they_should(matbench: Matbench, file: Path) -> None:
+    """In the forms of other evaluators, at sizes whose sides differ. Those that are wrong pass the
+    checks of their own evaluators, but for one that takes M, N and K as BLAS does."""
+    is_right = file.parent.name == "right"
+    sizes = "256x512x256" if file.suffix == ".json" else "256x384x512"
+    matbench("run", file, "--backend", "cuda", "--sizes", sizes, *QUICK, code=int(not is_right))
+    [outcome] = last_run()
+    assert (outcome.status, outcome.reason if is_right else None) == (
+        ("measured" if is_right else "wrong"), None
+    )  # fmt: skip

@@ -85,7 +85,8 @@ class PythonFunction(CalledFunction):
         _unhook()
         taken = inspect.signature(self.function).parameters
         #: The numbers among its arguments that it takes by name, and its constants.
-        self.names = [(i, n) for i, n in enumerate(kernel.args) if i > 2 and n in taken]
+        numbers = [not parameter.pointer for parameter in kernel.parameters]
+        self.names = [(i, n) for i, n in enumerate(kernel.args) if numbers[i] and n in taken]
         self.constants = params
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:

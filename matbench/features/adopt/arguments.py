@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal
 
 from matbench.features.adopt.arithmetic import replaced
 from matbench.features.adopt.guess import BLOCK_SIDE, Guess, NotCallableError
@@ -23,8 +24,8 @@ _PREFIX = re.compile(
 _PITCH = re.compile(r"pitch|stride|step|bytes|ld", re.IGNORECASE)
 _OF_BYTES = r"char|byte|int8_t|ptr_t|sizeof|/ *[248]\b|>> *[123]\b"
 _REALS = {"float", "double", "half", "__half", "__nv_bfloat16", "nv_bfloat16"}
-#: No larger products are tried on the host.
-_MOST_FIXED = 2048
+#: The largest side of a product that is tried, on a GPU and on a CPU: the host computes it, too.
+_MOST_FIXED = {"gpu": 4096, "cpu": 2048}
 
 Args = tuple[str, ...]
 
@@ -65,10 +66,13 @@ def in_bytes(
             yield tuple(of_bytes[i] if i in chosen else text for i, text in enumerate(args))
 
 
-def fixed_sizes(function: Signature, hints: Hints, guess: Guess) -> list[tuple[int, int, int]]:
+def fixed_sizes(
+    function: Signature, hints: Hints, guess: Guess, kind: Literal["gpu", "cpu"]
+) -> list[tuple[int, int, int]]:
     """M, N and K that a kernel may have in its text, or in its template's arguments: of its arrays,
     by name, or one constant for all; for a kernel that takes sizes too, only the first two.
-    `NotCallableError` if all are too large."""
+    `NotCallableError` if all are too large for that kind of device."""
+    most = _MOST_FIXED[kind]
     built = zip((p.name for p in function.template), guess.template, strict=False)
     numbers = {name: int(text) for name, text in built if text.isdigit()}
     constants = {**hints.constants, **guess.params, **numbers}
@@ -87,11 +91,10 @@ def fixed_sizes(function: Signature, hints: Hints, guess: Guess) -> list[tuple[i
     found += [(side,) * 3 for side in sorted({value for value in alike if value >= 16})[::-1]]
     sizes = [*dict.fromkeys((m, n, k) for m, n, k in found if m and n and k)]
     is_only = None not in of_arrays or not guess.is_sized
-    if sizes and is_only and (side := max(sizes[0])) > _MOST_FIXED:
-        raise NotCallableError(
-            f"is for {side:,} alone, but only sizes to {_MOST_FIXED:,} are tried"
-        )
-    return [size for size in sizes if max(size) <= _MOST_FIXED]
+    if sizes and is_only and (side := max(sizes[0])) > most:
+        where = f"on a {kind.upper()}"
+        raise NotCallableError(f"is for {side:,} alone; {where}, sizes to {most:,} are tried")
+    return [size for size in sizes if max(size) <= most]
 
 
 # -- roles of the parameters -----------------------------------------------------------------------

@@ -60,7 +60,8 @@ def _checked(trials: AdoptTrials, guess: Guess) -> str:
     n = launches.whole(guess, trials.hints, least=64)
     sizes = [(n, n, n), (61, 61, 61) if takes_one_size(guess.args) else (67, 43, 59)]
     if not guess.is_sized:
-        sizes = arguments.fixed_sizes(trials.function, trials.hints, guess)
+        kind = trials.worker.device.kind
+        sizes = arguments.fixed_sizes(trials.function, trials.hints, guess, kind)
     alpha, beta = guess.factors
     for size in sizes:
         problem = Problem(*size, alpha=alpha, beta=beta)

@@ -187,7 +187,7 @@ def _found(trials: AdoptTrials, guess: Guess, calls: list[Args]) -> Guess | None
             seen = _seen(trials, guess._replace(args=args), Problem(n, n, n))
             if seen is not None and (sized := _sized(trials, seen, calls)) is not None:
                 return sized
-    for size in arguments.fixed_sizes(function, known, guess):
+    for size in arguments.fixed_sizes(function, known, guess, trials.worker.device.kind):
         # Only equal sizes show which operand is transposed.
         letters = get_args(Transpose) if len({*size}) > 1 else ("NN",)
         for is_swapped, transpose in itertools.product((False, True), letters):

@@ -116,10 +116,11 @@ def _run(asked: bytes, shown: str) -> bytes:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise UsageError(f"{shown}: its reference took longer than {_MOST_S} s") from None
-    if done.returncode != 0 or not done.stdout.strip():
-        said = (done.stderr.strip().splitlines() or ["no answer"])[-1]
-        raise UsageError(f"{shown}: {said:.300}")
-    return done.stdout.strip().splitlines()[-1].encode()
+        found = folder / "found.json"
+        if done.returncode == 0 and found.is_file():
+            return found.read_bytes()
+    said = (done.stderr.strip().splitlines() or ["it ended"])[-1]
+    raise UsageError(f"{shown}: its reference: {said.removeprefix('NoProductError: '):.300}")
 
 
 def _of_task(text: str, shown: str) -> Product:

@@ -1,7 +1,7 @@
 """Names the product that a problem's reference computes, by running it on small inputs.
 
-A program: `python -m matbench.features.submissions.reference asked.json` prints what it found, as a
-line of JSON; an error is its last line. It runs code of others, so it knows nothing of matbench.
+A program: `python -m matbench.features.submissions.reference asked.json` writes what it found to
+`found.json`; an error is its last line. It runs code of others, so it knows nothing of matbench.
 """
 
 from __future__ import annotations
@@ -197,4 +197,4 @@ def _of_axes(asked: dict[str, Any], transpose: str) -> dict[str, Any]:
 if __name__ == "__main__":
     sys.path.insert(0, "")
     found = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    sys.stdout.write(f"{json.dumps(found)}\n")
+    Path("found.json").write_text(json.dumps(found), encoding="utf-8")  # it may print anything

@@ -129,26 +129,27 @@ def test_sizes_in_the_text_are_those_of_arrays(
     [function] = signature.functions(kernel("float *A, float *B, float *C"))
     known = hints.Hints(extents={name: [n for n in two if n] for name, two in extents.items()})
     guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C"))
-    assert arguments.fixed_sizes(function, known, guess) == [sizes]
+    assert arguments.fixed_sizes(function, known, guess, "cpu") == [sizes]
 
 
 @pytest.mark.parametrize("size", ["", ", int n"])
 @pytest.mark.parametrize("names", ["MN", "MK", "NK", "M"])
 def test_a_constant_may_be_all_sizes(names: str, size: str) -> None:
-    """If it is 16 or more, and at most 2,048; a kernel that takes no size can have no other."""
+    """If it is 16 or more, and at most 2,048, or 4,096 on a GPU; one that takes no size has one."""
     [function] = signature.functions(kernel(f"float *A, float *B, float *C{size}"))
     guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C", "N")[: 4 if size else 3])
     constants = {**dict.fromkeys(names, 16), "small": 15}
     known = hints.Hints(constants=constants)
-    assert arguments.fixed_sizes(function, known, guess) == [(16, 16, 16)]
-    assert arguments.fixed_sizes(function, hints.Hints(), guess) == []
+    assert arguments.fixed_sizes(function, known, guess, "cpu") == [(16, 16, 16)]
+    assert arguments.fixed_sizes(function, hints.Hints(), guess, "cpu") == []
     large = hints.Hints(constants={**constants, names[0]: 2049})
+    assert (2049, 2049, 2049) in arguments.fixed_sizes(function, large, guess, "gpu")
     if size:
-        found = arguments.fixed_sizes(function, large, guess)
+        found = arguments.fixed_sizes(function, large, guess, "cpu")
         assert found == [(16, 16, 16)] * (len(names) - 1)
         return
     with pytest.raises(NotCallableError, match="is for 2,049 alone"):
-        arguments.fixed_sizes(function, large, guess)
+        arguments.fixed_sizes(function, large, guess, "cpu")
 
 
 def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:

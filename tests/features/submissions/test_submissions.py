@@ -1,0 +1,369 @@
+"""Files in the forms of other evaluators: how each is called, what it is asked for, and at which
+sizes it is measured. The forms' usual library is PyTorch; NumPy's arrays show the same on a CPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cli import QUICK, Matbench, Refusal, last_run
+
+import matbench
+from matbench.errors import UsageError
+from matbench.features.submissions import forms, problem, solution
+
+MODEL = """import numpy as np
+
+
+class {name}:
+    def forward(self, A, B):
+        return {product}
+
+
+M, K, N, batch = 64, 40, 96, 3
+
+
+def get_inputs():
+    return [np.zeros({A}, "f4"), np.zeros({B}, "f4")]
+
+
+def get_init_inputs():
+    return []
+"""
+KERNELBENCH = """class ModelNew:
+    def __init__(self, factor=1):
+        self.factor = factor
+
+    def forward(self, A, B):
+        return self.factor * (A @ B)
+"""
+#: As published, but for the library.
+KERNELBOT = """#!POPCORN leaderboard matmul_v2
+#!POPCORN gpus H100
+import numpy as np
+from task import (
+    input_t,
+    output_t,
+)
+
+
+def custom_kernel(data: input_t) -> output_t:
+    a, b, c = data
+    np.matmul(a, b, out=c)
+    return c
+"""
+LEETGPU = """def solve(A, B, C, M, N, K):
+    assert (A.shape, B.shape, C.shape) == ((M, N), (N, K), (M, K))
+    C[...] = A @ B
+"""
+TENSARA = """def solution(input_a, input_b, output_c, m, n, k):
+    assert (input_a.shape, input_b.shape, output_c.shape) == ((m, k), (k, n), (m, n))
+    output_c[...] = input_a @ input_b
+"""
+ROUNDED = KERNELBENCH.replace("A @ B)", "(A.astype('f2') @ B.astype('f2')).astype('f4'))")
+DEFINITION = {
+    "name": "gemm",
+    "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 24},
+             "K": {"type": "const", "value": 40}},
+    "inputs": {"A": {"shape": ["M", "K"], "dtype": "float32"},
+               "B": {"shape": ["N", "K"], "dtype": "float32"}},
+    "reference": "import numpy as np\ndef run(A, B):\n    assert A.shape[1] == 40\n"
+                 "    return np.matmul(A, B.T)\n",
+}  # fmt: skip
+SOLUTION = {
+    "name": "mine", "definition": "gemm",
+    "spec": {"language": "python", "entry_point": "main.py::run",
+             "destination_passing_style": False},
+    "sources": [{"path": "main.py", "content": "from own import helper\n"
+                                               "def run(A, B): return helper.product(A, B)\n"},
+                {"path": "own/helper.py", "content": "def product(A, B): return A @ B.T\n"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "more"),
+    [
+        (KERNELBENCH, "KernelBench's", ()),
+        (KERNELBOT, "kernelbot's", ("--front-matter", "precision=float32")),
+        (LEETGPU, "LeetGPU's", ()),
+        (TENSARA, "Tensara's", ()),
+    ],
+)
+def test_each_form_is_measured(
+    matbench: Matbench, tmp_path: Path, text: str, form: str, more: tuple[str, ...]
+) -> None:
+    """At sizes whose sides differ, so that what M, N and K mean shows."""
+    file = tmp_path / "submission.py"
+    file.write_text(text)
+    told = matbench("run", file, "--sizes", "17x24x9", *more, *QUICK).stderr
+    assert f"{file}: a submission in {form} form\n" in told
+    [outcome] = last_run()
+    assert outcome.status == "measured"
+    assert outcome.case.kernel == "submission"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (ROUNDED, "reference: "),
+        (LEETGPU.replace("A @ B", "A @ B * (M != N)"), "reference: "),
+        (KERNELBENCH.replace("A @ B", "A.T @ B.T"), 'it is Aᵀ·Bᵀ: transpose = "TT"'),
+    ],
+)
+def test_what_a_form_asks_for_is_not_what_its_submission_does(
+    matbench: Matbench, tmp_path: Path, text: str, reason: str
+) -> None:
+    file = tmp_path / "submission.py"
+    file.write_text(text)
+    matbench("run", file, "--sizes", "32", *QUICK, code=1)
+    [outcome] = last_run()
+    assert outcome.status == "wrong"
+    assert reason in (outcome.reason or "")
+
+
+def test_a_problem_says_what_is_computed_and_at_which_sizes(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    """In a file of its own, or in the submission; `--sizes` takes precedence."""
+    own = MODEL.format(name="Model", product="A.T @ B", A="(K, M)", B="(K, N)")
+    new = "\n\nclass ModelNew:\n    def forward(self, A, B):\n        return A.T @ B\n"
+    (tmp_path / "asked.py").write_text(own)
+    (tmp_path / "other.py").write_text(new)
+    (tmp_path / "both.py").write_text(own + new + "\nraise_if_run = int('x')\n")
+    asked = "--front-matter", "problem=asked.py"
+    told = matbench("run", tmp_path / "other.py", *asked, *QUICK).stderr
+    assert "(transpose TN and sizes of its problem: 64x96x40)" in told
+    [outcome] = last_run()
+    assert outcome.status == "measured"
+    assert outcome.case.problem.size == "64x96x40"
+    matbench("run", tmp_path / "other.py", *asked, "--sizes", "33", *QUICK)
+    assert last_run()[0].case.problem.size == "33"
+    told = matbench("run", tmp_path / "both.py", *QUICK, code=1).stderr
+    assert "transpose TN" in told, "of a submission, only the problem is run to name the product"
+
+
+@pytest.mark.parametrize(
+    ("product", "A", "B", "transpose", "sizes", "more"),
+    [
+        ("A @ B", "(M, K)", "(K, N)", "NN", "64x96x40", {}),
+        ("A @ B.T", "(M, K)", "(N, K)", "NT", "64x96x40", {}),
+        ("A.T @ B.T", "(M, M)", "(M, M)", "TT", "64x64x64", {}),
+        ("A @ B", "(batch, M, K)", "(batch, K, N)", "NN", "64x96x40", {"batch": 3}),
+        ("A @ B", "(batch, M, K)", "(K, N)", "NN", "192x96x40", {"where": ["M % 3 == 0"]}),
+    ],
+)
+def test_which_product_a_reference_computes(
+    tmp_path: Path,
+    product: str,
+    A: str,
+    B: str,
+    transpose: str,
+    sizes: str,
+    more: dict[str, object],
+) -> None:
+    file = tmp_path / "problem.py"
+    file.write_text(MODEL.format(name="Model", product=product, A=A, B=B))
+    found = problem.of_file(file)
+    where = found.table.pop("launch", {})
+    assert found.table | where == {"transpose": transpose, "sizes": sizes, **more}
+    assert found.split == (3 if where else 1)
+
+
+@pytest.mark.parametrize(
+    ("product", "A", "told"),
+    [
+        ("np.triu(A @ B)", "(M, K)", "its reference computes no product of two matrices"),
+        ("A[:, None] * B", "(K,)", "takes arrays of 1 and 2 dimensions, not two matrices"),
+        ("A @ B + 1", "(M, K)", "its reference computes no product of two matrices"),
+        ("A @ C", "(M, K)", "its reference: NameError: name 'C' is not defined"),
+    ],
+)
+def test_a_reference_that_computes_something_else_is_refused(
+    refusal: Refusal, tmp_path: Path, product: str, A: str, told: str
+) -> None:
+    file = tmp_path / "submission.py"
+    text = MODEL.format(name="Model", product=product, A=A, B="(K, N)")
+    file.write_text(f"{text}\n\n{KERNELBENCH}")
+    assert told in refusal("run", file)
+
+
+def test_a_task_has_sizes(matbench: Matbench, refusal: Refusal, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text(KERNELBOT)
+    task = tmp_path / "task.yml"
+    task.write_text("tests:\n- {m: 8, n: 8, k: 8}\nbenchmarks:\n- {m: 16, n: 24, k: 8, seed: 1}\n")
+    command = "run", tmp_path / "submission.py", "--front-matter", "precision=float32", *QUICK
+    assert "(sizes of its problem: 16x24x8)" in matbench(*command).stderr
+    assert [outcome.case.problem.size for outcome in last_run()] == ["16x24x8"]
+    task.write_text("benchmarks:\n- {size: 16}\n")
+    assert f"{task}: no task with `benchmarks` of m, n and k" in refusal(*command)
+
+
+def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
+    text = KERNELBOT.replace("a, b, c = data", "a, b, a_scale, b_scale, c = data")
+    found = forms.of_python(text, "submission.py")
+    assert found is not None
+    assert found.table["args"] == ["A", "B", "scale_a", "scale_b", "C"]
+    assert (found.table["transpose"], found.table["scales"]) == ("NT", "blocks")
+    with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 2 values"):
+        forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b = data"), "submission.py")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "args", "more"),
+    [
+        ("solve(const float *A, const float *B, float *C, int M, int N, int K)", "ABCMKN", {}),
+        (
+            "solve(const half *A, const half *B, half *C, int M, int N, int K, float alpha, "
+            "float beta)",
+            [*"ABCMKN", "alpha", "beta"],
+            {},
+        ),
+        (
+            "solve(const float *A, const float *B, float *C, int BATCH, int M, int N, int K)",
+            [*"ABC", "batch", *"MKN"],
+            {"batch": [2, 1]},
+        ),
+        (
+            "solution(const float *a, const float *b, float *c, size_t m, size_t n, size_t k)",
+            "ABCMNK",
+            {},
+        ),
+        (
+            "solution(float *a, float *b, float *c, size_t n)",
+            "ABCN",
+            {"launch": {"where": ["M == N", "N == K"]}},
+        ),
+    ],
+)
+def test_what_the_sizes_of_a_function_on_the_host_mean(
+    parameters: str, args: str | list[str], more: dict[str, object]
+) -> None:
+    found = forms.of_cuda(f'extern "C" void {parameters} {{}}\n', "mine.cu")
+    assert found is not None
+    name = parameters.partition("(")[0]
+    assert found.table == {"entry": f"host {name}", "args": [*args], **more}
+
+
+def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> None:
+    file = tmp_path / "add.cu"
+    file.write_text('extern "C" void solve(const float *A, const float *B, float *C, int N) {}\n')
+    asked = "add.cu:1: solve(A, B, C, N) is no matrix product in LeetGPU's form"
+    assert asked in refusal("run", file)
+    assert forms.of_cuda("void solve(float *A) {}", "mine.cu") is None, "a function of C++ is not"
+
+
+def test_a_table_or_an_entry_takes_precedence(matbench: Matbench, tmp_path: Path) -> None:
+    """Then the file is one of matbench's own: M, N and K are those of BLAS."""
+    file = tmp_path / "mine.py"
+    table = "# /// matbench\n# precision = 'float32'\n# ///\n"
+    file.write_text(table + "def solve(A, B, C, M, N, K):\n    C[:M, :N] = A[:, :K] @ B\n")
+    assert "submission" not in matbench("run", file, "--sizes", "8x9x7", *QUICK).stderr
+    assert last_run()[0].status == "measured"
+
+
+def write_solution(folder: Path, **changes: object) -> Path:
+    (folder / "gemm.json").write_text(json.dumps(DEFINITION))
+    (folder / "solution.json").write_text(json.dumps(SOLUTION | changes))
+    return folder / "solution.json"
+
+
+def test_a_solution_is_measured_at_the_sizes_of_its_workloads(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    lines = {"axes": {"M": 8}}, {"workload": {"axes": {"M": 33}}}, {"axes": {"other": 1}}
+    (tmp_path / "workloads.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    told = matbench("run", write_solution(tmp_path), *QUICK).stderr
+    assert (
+        "flashinfer-bench's form (transpose NT and sizes of its problem: 8x24x40, 33x24x40)" in told
+    )
+    assert [(one.case.problem.size, one.status) for one in last_run()] == [
+        ("8x24x40", "measured"), ("33x24x40", "measured")
+    ]  # fmt: skip
+    matbench("run", tmp_path / "solution.json", "--sizes", "16", *QUICK, "--allow-skips")
+    [outcome] = last_run()
+    assert outcome.status == "skipped", "its sides of one value are conditions"
+
+
+def test_a_solution_of_sol_execbench_fills_what_it_is_given(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    spec = {"languages": ["python"], "entry_point": "main.py::run"}
+    sources = [{"path": "main.py", "content": "def run(A, B, C): C[...] = A @ B.T\n"}]
+    file = write_solution(tmp_path, spec=spec, sources=sources)
+    told = matbench("run", file, "--sizes", "8x24x40", *QUICK).stderr
+    assert "SOL-ExecBench's form" in told
+    assert last_run()[0].status == "measured"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"definition": "gone"}, "its definition is not there: "),
+        ({"sources": [{"path": "../main.py", "content": ""}]}, "is not a path inside its folder"),
+        ({"sources": [{"path": "other.py", "content": ""}]}, "must be FILE::FUNCTION, with one of"),
+        ({"spec": {"entry_point": 3}}, "no solution: Expected `str`, got `int`"),
+        (
+            {
+                "sources": [{"path": "main.rs", "content": ""}],
+                "spec": {"entry_point": "main.rs::f"},
+            },
+            "main.rs: matbench runs Python, C++ and CUDA",
+        ),
+    ],
+)
+def test_a_bad_solution_is_one_line(
+    refusal: Refusal, tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    assert told in refusal("run", write_solution(tmp_path, **changes))
+
+
+def test_a_bad_definition_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
+    file = write_solution(tmp_path)
+    vector = DEFINITION | {"inputs": {"x": {"shape": ["K"], "dtype": "float32"}}}
+    (tmp_path / "gemm.json").write_text(json.dumps(vector))
+    assert "inputs x; matbench judges products of two matrices" in refusal("run", file)
+    (tmp_path / "gemm.json").write_text(json.dumps(DEFINITION | {"axes": {}}))
+    assert "no definition of a product: no axis" in refusal("run", file)
+
+
+def test_other_json_is_no_solution() -> None:
+    assert solution.unpacked(b'{"name": 1}', Path("x.json")) is None
+    assert solution.unpacked(b"[1]", Path("x.json")) is None
+
+
+def test_sources_in_cpp_are_loaded_by_pytorch(tmp_path: Path) -> None:
+    """What is run is Python that compiles them when it is loaded."""
+    spec = {"entry_point": "mm.cu::run", "binding": "torch"}
+    sources = [{"path": "mm.cu", "content": "// CUDA\n"}, {"path": "mm.h", "content": ""}]
+    data = json.dumps(SOLUTION | {"spec": spec, "sources": sources}).encode()
+    found = solution.unpacked(data, Path("solution.json"))
+    assert found is not None
+    assert (found.call, found.file.suffix) == ("module.run", ".py")
+    assert "sources=[str(here / name) for name in ['mm.cu']]" in found.text
+    assert (found.file.parent / "mm.cu").read_text() == "// CUDA\n"
+
+
+def test_programs_judge_submissions(tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(KERNELBENCH)
+    wrong.write_text(ROUNDED)
+    with matbench.Judge(sizes="32") as judge:
+        assert judge.run(right).status == "measured"
+        assert judge.run(wrong).status == "wrong"
+
+
+def test_a_reference_runs_without_matbench_in_its_way(tmp_path: Path) -> None:
+    """Its process knows the problem alone, whatever that prints."""
+    file = tmp_path / "problem.py"
+    text = MODEL.format(name="Model", product="print('C') or A @ B", A="(M, K)", B="(K, N)")
+    file.write_text(text)
+    assert problem.of_file(file).table["transpose"] == "NN"
+    asked = tmp_path / "asked.json"
+    asked.write_text(json.dumps({"file": text.replace("A @ B", "A")}))
+    command = [sys.executable, "-m", "matbench.features.submissions.reference", str(asked)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "NoProductError" in done.stderr

@@ -28,6 +28,7 @@ ONLY_PARSED = {
     r"--(counters|sanitize)|cublas-dot|--device all": "needs a GPU",
     r"product\.py": "needs Triton",
     r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
+    r"model_new|submission\.py|solve\.cu|solution\.": "needs PyTorch or CUDA",
     r"^matbench doctor --install": "installs a toolkit",
     r"^matbench watch": "ends with Ctrl-C",
     r"^matbench compare tiled --against|\.cu@": "needs a repository with that revision",

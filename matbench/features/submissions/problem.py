@@ -123,14 +123,24 @@ def _run(asked: bytes, shown: str) -> bytes:
     raise UsageError(f"{shown}: its reference: {said.removeprefix('NoProductError: '):.300}")
 
 
-def _of_task(text: str, shown: str) -> Product:
-    """The sizes of a `task.yml`: those that are timed, or else those of its tests."""
-    import yaml
+class _Sides(msgspec.Struct):
+    m: int
+    n: int
+    k: int
 
+
+class _Task(msgspec.Struct):
+    """What counts of a `task.yml`: sizes that are timed, or else those of its tests."""
+
+    benchmarks: list[_Sides] = []
+    tests: list[_Sides] = []
+
+
+def _of_task(text: str, shown: str) -> Product:
     try:
-        task = yaml.safe_load(text)
-        listed = task.get("benchmarks") or task.get("tests") or []
-        sizes = ["x".join(str(int(one[side])) for side in "mnk") for one in listed]
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
-        raise UsageError(f"{shown}: no task with `benchmarks` of m, n and k") from None
+        task = msgspec.yaml.decode(text, type=_Task)
+    except (msgspec.MsgspecError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise UsageError(f"{shown}: no task with `benchmarks` of m, n and k: {why}") from None
+    sizes = [f"{one.m}x{one.n}x{one.k}" for one in task.benchmarks or task.tests]
     return Product({"sizes": ",".join(dict.fromkeys(sizes))} if sizes else {})

@@ -434,11 +434,17 @@ BODY = changed(
 
 
 def probed(
-    session: Session, write_kernel: KernelWriter, extra: str, *, factor: str = "1", padding: int = 0
+    session: Session,
+    write_kernel: KernelWriter,
+    extra: str,
+    *,
+    factor: str = "1",
+    padding: int = 0,
+    M: int = 20,
 ) -> ProbeResult:
     body = BODY.replace("EXTRA", extra).replace("FACTOR", factor).replace("PAD", str(padding))
     path = write_kernel("sighted", front=f"padding = {padding}", body=body)
-    case = sweep.case(catalogue.load(path), Problem(20, 12, 9), {"TILE": 8}, session.backend.info)
+    case = sweep.case(catalogue.load(path), Problem(M, 12, 9), {"TILE": 8}, session.backend.info)
     return probing.probed(session, case)
 
 
@@ -468,6 +474,16 @@ def test_a_factor_and_old_C_are_recognised(session: Session, write_kernel: Kerne
     assert found.share < 0.5
     assert not found.has_nan
     assert probed(session, write_kernel, "C[0] = sqrtf(-1.0f)").has_nan
+
+
+@pytest.mark.parametrize("M", [20, 2100])
+def test_a_product_is_right_in_rows_of_all_of_C(
+    M: int, session: Session, write_kernel: KernelWriter
+) -> None:
+    assert probed(session, write_kernel, "", M=M).share == 1
+    found = probed(session, write_kernel, "", factor="(row < M / 2 ? 1 : 2)", M=M)
+    assert found.product is None
+    assert 0.2 < found.share < 0.8
 
 
 @pytest.mark.parametrize(("spoiled", "share"), [((), 1.0), (("its input A",), 1.0), ((), 0.9)])

@@ -175,7 +175,11 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
         blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
     axes = "xyz".index(hints.threads[-1]) + 1
     texts = ([side.text for side in block if side is not None] for block in blocks)
-    guessed = [(*b, *[1] * (axes - 2)) for b in texts if len(b) == min(axes, 2) and 0 not in b]
+    guessed = [
+        (*b, *[1] * (axes - 2))
+        for b in texts
+        if len(b) == min(axes, 2) and 0 not in b and "blockDim" not in str(b)
+    ]
     values = [*map(numbers, launched)]
     alike = [block for block in guessed if numbers(block) in values]
     return list(dict.fromkeys([*alike, *launched, *guessed]))

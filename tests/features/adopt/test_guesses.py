@@ -53,6 +53,15 @@ def test_a_kernel_of_one_size_is_one_of_squares_unless_it_takes_leading_dimensio
     assert not takes_one_size(("A", "lda", "B", "C", "N"))
 
 
+def test_no_side_of_a_block_depends_on_the_block_itself() -> None:
+    row = "int i = blockIdx.y * 64 + threadIdx.y * blockDim.x + threadIdx.x / 16"
+    body = f"{row}, j = blockIdx.x * 64 + threadIdx.x;"
+    _, ways = guessed(kernel("const float *A, const float *B, float *C, int M, int N, int K", body))
+    blocks = {str(way.block) for way in ways}
+    assert "(64, 64)" in blocks
+    assert not any("blockDim" in block for block in blocks)
+
+
 def test_any_pointer_but_those_to_constants_may_be_the_result() -> None:
     calls, _ = guessed(kernel("float *first, const float *second, float *third, int n"))
     results = dict.fromkeys(args.index("C") for args in calls)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from matbench.errors import UsageError, listed
@@ -22,11 +22,12 @@ from matbench.model import SCALE_OF
 #: The function that calls a submission in Python.
 CALL = "submission_call"
 _LEETGPU, _TENSARA = "LeetGPU's form", "Tensara's form"
-#: What the sizes of LeetGPU, where A is M×N and B is N×K, and of Tensara are to BLAS.
-_SIZES = {
-    "solve": (_LEETGPU, {"m": "M", "n": "K", "k": "N", "batch": "batch"}),
-    "solution": (_TENSARA, {"m": "M", "n": "N", "k": "K", "batch": "batch"}),
-}
+_FORMS = {"solve": _LEETGPU, "solution": _TENSARA}
+WITHOUT_PROBLEM = (_LEETGPU, _TENSARA)
+#: What their sizes are to BLAS. LeetGPU's plain product has an A of M×N and a B of N×K; its others,
+#: with factors or batches, have those of BLAS.
+_SIZES = {"m": "M", "n": "N", "k": "K", "batch": "batch"}
+_PLAIN_LEETGPU = {"m": "M", "n": "K", "k": "N"}
 _FACTORS = {"alpha": "alpha", "beta": "beta"}
 #: The sizes of the matrices of a call in Python, by their names in BLAS.
 _IN_PYTHON = {"M": "A.shape[-2]", "K": "A.shape[-1]", "N": "B.shape[-1]", "batch": "A.shape[0]"}
@@ -53,8 +54,11 @@ class Submission(NamedTuple):
     table: dict[str, Any]
 
 
-def of_python(text: str, shown: str, problem: Product | None = None) -> Submission | None:
-    """The submission in a Python file; None if it is in none of the forms.
+def of_python(
+    text: str, shown: str, problem: Callable[[str], Product | None] = lambda name: None
+) -> Submission | None:
+    """The submission in a Python file; None if it is in none of the forms. `problem` is that of the
+    class or function of this name.
 
     `UsageError`: it is in a form, but no matrix product.
     """
@@ -65,68 +69,72 @@ def of_python(text: str, shown: str, problem: Product | None = None) -> Submissi
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     classes = {node.name for node in module.body if isinstance(node, ast.ClassDef)}
     if "ModelNew" in classes:
-        return _kernelbench(text, {*functions}, problem)
+        return _kernelbench(text, {*functions}, problem("ModelNew"))
     if "custom_kernel" in functions:
-        return _kernelbot(text, module, functions["custom_kernel"], shown, problem)
-    for name, (form, sizes) in _SIZES.items():
+        kernel = functions["custom_kernel"]
+        return _kernelbot(text, module, kernel, shown, problem("custom_kernel"))
+    for name, form in _FORMS.items():
         if name in functions:
-            given = [parameter.arg for parameter in functions[name].args.args]
-            roles = _roles(given, 3 if _is_output(given[2:3]) else 2, sizes)
+            roles = _roles([parameter.arg for parameter in functions[name].args.args], name)
             if roles is None:
                 return None
             matrices = [role for role in roles if role in "ABC"]
             named = [role for role in roles if role in _FACTORS]
             passed = ", ".join(_IN_PYTHON.get(role, role) for role in roles)
             more = ", ".join([*matrices, *named])
-            table = {} if "batch" not in roles else {"batch": [2, 1]}
-            return Submission(form, _below(text, more, f"{name}({passed})"), table)
+            below = _below(text, more, f"{name}({passed})", fills_C="C" in roles)
+            return Submission(form, below, _table(roles))
     return None
 
 
 def of_cuda(text: str, shown: str) -> Submission | None:
     """The submission in a CUDA file, which is called on the host; None if it is in no form."""
-    for name, (form, sizes) in _SIZES.items():
+    for name, form in _FORMS.items():
         if not re.search(rf'extern\s+"C"[^;{{}}]*\b{name}\s*\(', text):
             continue
         function = next((f for f in signature.host_functions(text) if f.name == name), None)
         if function is not None:
-            return Submission(form, text, _called_on_host(function, form, sizes, shown))
+            return Submission(form, text, _called_on_host(function, form, shown))
     return None
 
 
-def _called_on_host(
-    function: Signature, form: str, sizes: dict[str, str], shown: str
-) -> dict[str, Any]:
+def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any]:
     """The table of a function that takes pointers and sizes."""
     given = [parameter.name for parameter in function.parameters]
     pointers = [parameter.pointer for parameter in function.parameters]
-    only_n = [name.lower() for name in given[3:]] == ["n"] and function.name == "solution"
-    roles = [*"ABC", "N"] if only_n else _roles(given, 3, sizes)
+    roles = _roles(given, function.name)
     if roles is None or pointers != [role in "ABC" for role in roles]:
         asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
         raise UsageError(
             f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
             f"{form}, {function.name}({asked}); matbench judges matrix products"
         )
-    table: dict[str, Any] = {"entry": f"host {function.name}", "args": roles}
-    if only_n:
+    return {"entry": f"host {function.name}", "args": roles, **_table(roles)}
+
+
+def _table(roles: Sequence[str]) -> dict[str, Any]:
+    """What front matter says of a function that takes these."""
+    table: dict[str, Any] = {"batch": [2, 1]} if "batch" in roles else {}
+    if "M" not in roles:
         table["launch"] = {"where": ["M == N", "N == K"]}
-    if "batch" in roles:
-        table["batch"] = [2, 1]
     return table
 
 
-def _roles(given: Sequence[str], matrices: int, sizes: dict[str, str]) -> list[str] | None:
-    """What these parameters are: matrices first, then sizes and factors; None for other ones."""
-    known = sizes | _FACTORS
-    names = [name.lower().rstrip("_") for name in given[matrices:]]
-    if not {"m", "n", "k"} <= {*names} or not {*names} <= {*known}:
+def _roles(given: Sequence[str], function: str) -> list[str] | None:
+    """What these parameters are: two or three matrices, then sizes and factors, by their names;
+    None for other ones. Tensara's squares have `n` alone."""
+    names = [name.lower() for name in given]
+    matrices = next((i for i, name in enumerate(names) if name in _SIZES), 0)
+    names = names[matrices:]
+    if matrices not in (2, 3) or not {*names} <= {*_SIZES, *_FACTORS}:
         return None
+    is_square = function == "solution" and names == ["n"]
+    if not is_square and not {"m", "n", "k"} <= {*names}:
+        return None
+    known = _SIZES | _FACTORS
+    if function == "solve" and len(names) == len(_PLAIN_LEETGPU):
+        known |= _PLAIN_LEETGPU
     return [*"ABC"[:matrices], *(known[name] for name in names)]
-
-
-def _is_output(names: Sequence[str]) -> bool:
-    return any(re.fullmatch(r"(?i)(?:output|out|result)?_?c?|output|result", n) for n in names)
 
 
 def _kernelbench(text: str, functions: set[str], problem: Product | None) -> Submission:
@@ -197,7 +205,7 @@ def _without_task(text: str, module: ast.Module) -> str:
         if isinstance(node, ast.ImportFrom) and node.module == "task":
             names = [alias.asname or alias.name for alias in node.names]
             last = node.end_lineno or node.lineno
-            lines[node.lineno - 1] = " = ".join([*names, "object"])
+            lines[node.lineno - 1] = " = ".join([*names, "object"]) if "*" not in names else "pass"
             lines[node.lineno : last] = [""] * (last - node.lineno)
     return "\n".join(lines)
 
@@ -205,11 +213,14 @@ def _without_task(text: str, module: ast.Module) -> str:
 def of_solution(text: str, call: str, problem: Product, *, fills_C: bool, form: str) -> Submission:
     """A function that takes the inputs of a definition, and its output if it `fills_C`."""
     roles = "A, B, C" if fills_C else "A, B"
-    return Submission(form, _below(text, roles, f"{call}({roles})"), problem.table)
+    below = _below(text, roles, f"{call}({roles})", fills_C=fills_C)
+    return Submission(form, below, problem.table)
 
 
-def _below(text: str, parameters: str, call: str) -> str:
-    return f"{text}\n\n\ndef {CALL}({parameters}):\n    return {call}\n"
+def _below(text: str, parameters: str, call: str, *, fills_C: bool = False) -> str:
+    """The text, and what calls it; what a function returns that fills C says nothing."""
+    returned = "" if fills_C else "return "
+    return f"{text}\n\n\ndef {CALL}({parameters}):\n    {returned}{call}\n"
 
 
 def words(submission: Submission, table: dict[str, Any]) -> str:

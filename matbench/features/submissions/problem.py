@@ -112,7 +112,8 @@ def _run(asked: bytes, shown: str) -> bytes:
         paths = os.pathsep.join(filter(None, sys.path))
         try:
             done = subprocess.run(
-                command, cwd=folder, capture_output=True, text=True, timeout=_MOST_S, check=False,
+                command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=_MOST_S, check=False,
                 env={**os.environ, "PYTHONPATH": paths, "CUDA_VISIBLE_DEVICES": ""},
             )  # fmt: skip
         except subprocess.TimeoutExpired:

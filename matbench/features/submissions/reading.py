@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,13 +47,17 @@ def kernel(
         return None
     text = front_matter.decoded(data, shown)
     found = None
-    if "/// matbench" in text:
+    if "/// matbench" in text or "entry" in table:
         return None
     if file.suffix == ".cu":
-        found = None if "entry" in table else forms.of_cuda(text, shown)
+        found = forms.of_cuda(text, shown)
     elif name in ("", "ModelNew", "custom_kernel", "solve", "solution"):
-        found = forms.of_python(text, shown, _problem(file, given, text))
-    return None if found is None else _kernel(found, file, shown, table)
+        found = forms.of_python(text, shown, partial(_problem, file, given, text))
+    if found is None:
+        return None
+    if PROBLEM in given and found.form in forms.WITHOUT_PROBLEM:
+        raise UsageError(f"{shown}: problem: {found.form} has none; give --sizes")
+    return _kernel(found, file, shown, table)
 
 
 def _of_solution(
@@ -75,11 +80,12 @@ def _of_solution(
     return _kernel(found, one.file, str(path), {"name": path.stem.lower(), **table})
 
 
-def _problem(file: Path, given: Mapping[str, Any], text: str) -> Product | None:
-    """The problem that is named, or lies beside the file, or in it."""
+def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Product | None:
+    """The problem that is named, or lies beside the file, or in it, for a class or function of that
+    name."""
     if PROBLEM in given:
         return of_file(file.parent / str(given[PROBLEM]))
-    if "ModelNew" in text:
+    if name == "ModelNew":
         has_own = "class Model(" in text or "class Model:" in text
         return of_file(file) if has_own and "def get_inputs" in text else None
     beside = [file.with_name(name) for name in _BESIDE]

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 #: Small sides in place of those of the problem: different ones where these differ.
 _SIDES = (3, 5, 2, 7, 4, 6)
+#: By type, the largest of small whole numbers whose products have exact sums of it.
+_LARGEST = {"float32": 128, "float64": 128, "float16": 16, "bfloat16": 4}
 #: The inputs of the problem itself are taken if none else work, up to so many numbers.
 _MOST_NUMBERS = 1 << 25
 #: Sides of a definition that may vary, if no workload says them.
@@ -147,7 +149,10 @@ def _named(of: Reference, shapes: Sequence[Sequence[int]]) -> tuple[str, bool, b
     import numpy
 
     random = numpy.random.default_rng(1)
-    values = [random.integers(-2, 3, tuple(shape)).astype("float32") for shape in shapes]
+    if unknown := {*of.kinds} - {*_LARGEST}:
+        raise NoProductError(f"takes {min(unknown)}; its inputs must be {', '.join(_LARGEST)}")
+    most = _LARGEST[of.kinds[0]]  # so large that a limit of C would show
+    values = [random.integers(-most, most + 1, tuple(shape)).astype("float32") for shape in shapes]
     returned = of.run(*map(of.make, values, of.kinds))
     returned = returned.detach().float().numpy() if hasattr(returned, "detach") else returned
     C, (A, B) = numpy.asarray(returned), values

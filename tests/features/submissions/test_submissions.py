@@ -59,6 +59,10 @@ LEETGPU = """def solve(A, B, C, M, N, K):
     assert (A.shape, B.shape, C.shape) == ((M, N), (N, K), (M, K))
     C[...] = A @ B
 """
+RENAMED = """def solve(d_A, d_B, out, M, N, K):
+    assert (d_A.shape, d_B.shape, out.shape) == ((M, N), (N, K), (M, K))
+    out[...] = d_A @ d_B
+"""
 TENSARA = """def solution(input_a, input_b, output_c, m, n, k):
     assert (input_a.shape, input_b.shape, output_c.shape) == ((m, k), (k, n), (m, n))
     output_c[...] = input_a @ input_b
@@ -89,6 +93,7 @@ SOLUTION = {
         (KERNELBENCH, "KernelBench's", ()),
         (KERNELBOT, "kernelbot's", ("--front-matter", "precision=float32")),
         (LEETGPU, "LeetGPU's", ()),
+        (RENAMED, "LeetGPU's", ()),
         (TENSARA, "Tensara's", ()),
     ],
 )
@@ -110,6 +115,7 @@ def test_each_form_is_measured(
     [
         (ROUNDED, "reference: "),
         (LEETGPU.replace("A @ B", "A @ B * (M != N)"), "reference: "),
+        (LEETGPU.replace("C[...] =", "return"), "never written"),
         (KERNELBENCH.replace("A @ B", "A.T @ B.T"), 'it is Aᵀ·Bᵀ: transpose = "TT"'),
     ],
 )
@@ -177,6 +183,7 @@ def test_which_product_a_reference_computes(
     [
         ("np.triu(A @ B)", "(M, K)", "its reference computes no product of two matrices"),
         ("A[:, None] * B", "(K,)", "takes arrays of 1 and 2 dimensions, not two matrices"),
+        ("np.clip(A @ B, -30, 30)", "(M, K)", "computes no product of two matrices"),
         ("A @ B + 1", "(M, K)", "its reference computes no product of two matrices"),
         ("A @ C", "(M, K)", "its reference: NameError: name 'C' is not defined"),
     ],
@@ -218,12 +225,12 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
         (
             "solve(const half *A, const half *B, half *C, int M, int N, int K, float alpha, "
             "float beta)",
-            [*"ABCMKN", "alpha", "beta"],
+            [*"ABCMNK", "alpha", "beta"],
             {},
         ),
         (
             "solve(const float *A, const float *B, float *C, int BATCH, int M, int N, int K)",
-            [*"ABC", "batch", *"MKN"],
+            [*"ABC", "batch", *"MNK"],
             {"batch": [2, 1]},
         ),
         (
@@ -253,6 +260,22 @@ def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> No
     asked = "add.cu:1: solve(A, B, C, N) is no matrix product in LeetGPU's form"
     assert asked in refusal("run", file)
     assert forms.of_cuda("void solve(float *A) {}", "mine.cu") is None, "a function of C++ is not"
+
+
+def test_squares_have_one_size(matbench: Matbench, refusal: Refusal, tmp_path: Path) -> None:
+    file = tmp_path / "solution.py"
+    file.write_text("def solution(a, b, c, n):\n    assert len(a) == n\n    c[...] = a @ b\n")
+    matbench("run", file, "--sizes", "24,24x24x8", *QUICK)
+    assert [outcome.status for outcome in last_run()] == ["measured", "skipped"]
+    told = refusal("run", file, "--front-matter", "problem=p.py")
+    assert "problem: Tensara's form has none; give --sizes" in told
+
+
+def test_inputs_that_are_whole_numbers_are_refused(refusal: Refusal, tmp_path: Path) -> None:
+    file = tmp_path / "submission.py"
+    text = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
+    file.write_text(text.replace('"f4"', '"i1"') + KERNELBENCH)
+    assert "its reference: takes int8; its inputs must be float32" in refusal("run", file)
 
 
 def test_a_table_or_an_entry_takes_precedence(matbench: Matbench, tmp_path: Path) -> None:

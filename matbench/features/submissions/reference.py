@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 #: Small sides in place of those of the problem: different ones where these differ.
 _SIDES = (3, 5, 2, 7, 4, 6)
-#: By type, the largest of small whole numbers whose products have exact sums of it.
-_LARGEST = {"float32": 128, "float64": 128, "float16": 16, "bfloat16": 4}
+#: By type, up to which whole numbers are exact; inputs are as large as their sums allow.
+_EXACT = {"float32": 1 << 24, "float64": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
+_LARGEST_INPUT = 128
 #: The inputs of the problem itself are taken if none else work, up to so many numbers.
 _MOST_NUMBERS = 1 << 25
 #: Sides of a definition that may vary, if no workload says them.
@@ -149,9 +150,11 @@ def _named(of: Reference, shapes: Sequence[Sequence[int]]) -> tuple[str, bool, b
     import numpy
 
     random = numpy.random.default_rng(1)
-    if unknown := {*of.kinds} - {*_LARGEST}:
-        raise NoProductError(f"takes {min(unknown)}; its inputs must be {', '.join(_LARGEST)}")
-    most = _LARGEST[of.kinds[0]]  # so large that a limit of C would show
+    if unknown := {*of.kinds} - {*_EXACT}:
+        raise NoProductError(f"takes {min(unknown)}; its inputs must be {', '.join(_EXACT)}")
+    terms = max(map(max, shapes))
+    most = math.isqrt(min(_EXACT[kind] for kind in of.kinds) // terms)
+    most = max(1, min(_LARGEST_INPUT, most))
     values = [random.integers(-most, most + 1, tuple(shape)).astype("float32") for shape in shapes]
     returned = of.run(*map(of.make, values, of.kinds))
     returned = returned.detach().float().numpy() if hasattr(returned, "detach") else returned

@@ -343,6 +343,13 @@ def test_a_bad_solution_is_one_line(
     assert told in refusal("run", write_solution(tmp_path, **changes))
 
 
+def test_a_reference_may_insist_on_a_long_sum_of_a_narrow_type(tmp_path: Path) -> None:
+    text = json.dumps(DEFINITION).replace("40", "256").replace("float32", "float16")
+    (tmp_path / "gemm.json").write_text(text)
+    found = problem.of_file(tmp_path / "gemm.json").table
+    assert (found["transpose"], found["precision"]) == ("NT", "float16")
+
+
 def test_a_bad_definition_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
     file = write_solution(tmp_path)
     vector = DEFINITION | {"inputs": {"x": {"shape": ["K"], "dtype": "float32"}}}

@@ -107,6 +107,11 @@ def decoded(data: bytes, shown: str) -> str:
         raise UsageError(f"{shown}: not UTF-8 text; is it a kernel file?") from None
 
 
+def name_from(text: str) -> str:
+    """A valid kernel name like the text, such as a file's name."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).lstrip("._-") or "kernel"
+
+
 def check_name(name: str) -> None:
     """Raise `UsageError` for an invalid kernel name."""
     if not _NAME.fullmatch(name):
@@ -231,8 +236,7 @@ class Reader:
         self.refuse(*self.unused)
         path = self.file or Path(self.shown)
         name = path.name if path.suffix in COMPILED else path.stem
-        name = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).lstrip("._-") or "kernel"
-        values = {"name": name, "launch": {}, **table}
+        values = {"name": name_from(name), "launch": {}, **table}
         if isinstance(values["launch"], dict):
             values["launch"] = {"block": (1,), "grid": (1,), **values["launch"]}
         try:

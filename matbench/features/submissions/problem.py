@@ -50,7 +50,6 @@ def of_file(path: Path) -> Product:
 
 
 class _Axis(msgspec.Struct):
-    type: str = "var"
     value: int | None = None
 
 

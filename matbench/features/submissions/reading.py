@@ -77,7 +77,7 @@ def _of_solution(
     found = forms.of_solution(
         one.text, one.call, of_file(places[0]), fills_C=one.fills_C, form=one.form
     )
-    return _kernel(found, one.file, str(path), {"name": path.stem.lower(), **table})
+    return _kernel(found, one.file, str(path), table)
 
 
 def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Product | None:
@@ -96,12 +96,9 @@ def _kernel(found: Submission, file: Path, shown: str, given: dict[str, Any]) ->
     table = tables.merged(found.table, given)
     data = found.text.encode()
     if file.suffix == ".py":
-        stem = Path(shown).stem.lower()
-        named = {
-            "name": "".join(c if c.isalnum() else "-" for c in stem).strip("-") or "submission"
-        }
+        named = {"name": front_matter.name_from(Path(shown).stem), **table}
         path = Path(f"{file}{python_file.SEPARATOR}{forms.CALL}")
-        read = python_file.parse(data, path, {**named, **table}, shown)
+        read = python_file.parse(data, path, named, shown)
         read = msgspec.structs.replace(read, path=shown)
     else:
         read = catalogue.parse(data, file, shown, table)

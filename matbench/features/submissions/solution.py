@@ -31,10 +31,8 @@ class _Source(msgspec.Struct):
 
 class _Spec(msgspec.Struct):
     entry_point: str
-    language: str = ""
     languages: list[str] = []
     destination_passing_style: bool = True
-    binding: str | None = None
 
 
 class _Solution(msgspec.Struct):
@@ -46,15 +44,14 @@ class _Solution(msgspec.Struct):
 
 class Unpacked(msgspec.Struct, frozen=True):
     """A solution whose files are in a folder: the `file` to run and its text, the function to
-    `call` in it, whether that `fills_C`, and the name of the `definition`."""
+    `call` in it, whether that `fills_C`, the name of the `definition`, and the form."""
 
     file: Path
     text: str
     call: str
     fills_C: bool
     definition: str
-    name: str
-    form: str = _FORM
+    form: str
 
 
 def unpacked(data: bytes, path: Path) -> Unpacked | None:
@@ -95,7 +92,7 @@ def unpacked(data: bytes, path: Path) -> Unpacked | None:
         raise UsageError(f"{path}: {entry}: matbench runs Python, C++ and CUDA")
     form = "SOL-ExecBench's form" if found.spec.languages else _FORM
     fills_C, of = found.spec.destination_passing_style, found.definition
-    return Unpacked(file, text, call, fills_C, of, found.name, form)
+    return Unpacked(file, text, call, fills_C, of, form)
 
 
 @functools.cache

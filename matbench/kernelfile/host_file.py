@@ -27,6 +27,8 @@ from matbench.model import (
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
+#: The argument for a pointer that need not point to anything.
+NULL = "null"
 #: What parameters are by their names, in upper or lower case.
 _ROLES = {
     name.lower(): name
@@ -48,7 +50,7 @@ _NVCC = re.compile(
 _KEYS = {"-std": "std", "-I": "include_dirs", "-l": "link"}
 _OPENMP = re.compile(r'^\s*#\s*pragma\s+omp\b|\b_Pragma\s*\(\s*"\s*omp\b', re.MULTILINE)
 #: Headers of CUDA's libraries, and of the CPU's: of these, there may be several.
-_CUDA_HEADER = re.compile(r"(cublas|cublasLt|curand|cusparse|cusolver)(?:_v2|Dn|Sp)?\.h")
+_CUDA_HEADER = re.compile(r"(cuda|cublas|cublasLt|curand|cusparse|cusolver)(?:_v2|Dn|Sp)?\.h")
 _BLAS: dict[str, tuple[str, ...]] = {
     "cblas.h": ("openblas", "cblas", "blas", "mkl_rt", "blis"),
     "mkl.h": ("mkl_rt",),
@@ -119,8 +121,9 @@ class HostReader(Reader):
             if text != handle:
                 wanted = handle or "no handle"
                 self.wrong(f"args: {parameter.name} takes {wanted}, not {text!r}", "args")
-        elif parameter.pointer and not is_buffer:  # the address of a number
-            self.attempt(kernel, text, "args", whole=False)
+        elif parameter.pointer and not is_buffer:
+            if text != NULL:  # the address of a number
+                self.attempt(kernel, text, "args", whole=False)
         else:
             super().check_argument(kernel, text, parameter)
 

@@ -16,7 +16,7 @@ from matbench import workloads
 from matbench.errors import UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.kernelfile.host_file import HANDLES
+from matbench.kernelfile.host_file import HANDLES, NULL
 from matbench.model import (
     SCALE_OF,
     WORKSPACE,
@@ -297,7 +297,7 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
 
 def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
     """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
-    named = {*workloads.get(kernel.workload).buffers, *SCALE_OF.values(), *HANDLES.values()}
+    named = {*workloads.get(kernel.workload).buffers, *SCALE_OF.values(), *HANDLES.values(), NULL}
     found: list[str | float | Box] = []
     parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
     for text, parameter in itertools.zip_longest(kernel.args, parameters):

@@ -7,11 +7,12 @@
 
 namespace matbench {
 
-// A number, or an address.
+// A number, an address, or none.
 struct Value {
     long long whole;
     double real;
     void *pointer;
+    bool is_null;
 };
 
 // A value as an argument of type T: a whole number, a real one, or a class of 16 bits.
@@ -46,7 +47,10 @@ struct Stored<T, true> {
 template <typename T>
 struct Argument<T *, void> {
     explicit Argument(const Value &given) : value(given), stored(given) {}
-    operator T *() { return static_cast<T *>(value.pointer ? value.pointer : stored.address()); }
+    operator T *() {
+        void *address = value.pointer || value.is_null ? value.pointer : stored.address();
+        return static_cast<T *>(address);
+    }
     Value value;
     Stored<typename std::remove_cv<T>::type, std::is_arithmetic<T>::value> stored;
 };

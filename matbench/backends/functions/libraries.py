@@ -32,7 +32,8 @@ _HOST_COMPILER = "g++"
 
 class _Value(ctypes.Structure):
     _fields_ = (
-        ("whole", ctypes.c_longlong), ("real", ctypes.c_double), ("pointer", ctypes.c_void_p)
+        ("whole", ctypes.c_longlong), ("real", ctypes.c_double), ("pointer", ctypes.c_void_p),
+        ("is_null", ctypes.c_bool),
     )  # fmt: skip
 
 
@@ -205,7 +206,8 @@ def bound(
         if isinstance(argument, Address):
             value.pointer = argument.value
         elif isinstance(argument, Handle):
-            value.pointer = handles[argument.name]
+            value.is_null = argument.name == host_file.NULL
+            value.pointer = handles.get(argument.name)
         else:
             value.real = argument
             value.whole = int(argument) if math.isfinite(argument) else 0

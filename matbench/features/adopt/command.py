@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import sys
@@ -18,6 +19,9 @@ from matbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matbench.features.adopt.guess import Adopted
+
+#: How many functions on the host are called where no kernel can be launched alone.
+_MOST_ON_HOST = 2
 
 
 @main.command()
@@ -53,8 +57,7 @@ def adopt(
     from matbench.kernelfile import python_file, syntax, tables
     from matbench.kernelfile.front_matter import COMPILED, Reader
 
-    path = Path(file)
-    target = path.with_suffix(".toml")
+    path, target = Path(file), Path(file).with_suffix(".toml")
     if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given
@@ -75,6 +78,9 @@ def adopt(
     first, *others = adopted
     if _free(path, target, force=force) != source:
         raise UsageError(f"{path}: changed during the trials; run this command again")
+    if first.file:  # that includes this one
+        file, target = first.file, Path(first.file).with_suffix(".toml")
+        _free(Path(file), target, force=force)
     notes = "".join(f"# {note}\n" for note in first.notes)
     write_file(target, (notes + tomlkit.dumps(first.table or {})).encode())
     say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
@@ -98,9 +104,9 @@ def _results(
         adopted = functions.on_host(path, bare, name, given, device.choose())
         say(adopted.words)
         return [adopted]
-    on_host = functions.candidates(bare)
     results: list[Adopted] = []
-    if not on_host or signature.functions(bare):
+    names = [entry] if entry else [function.name for function in signature.functions(bare)]
+    if names or not functions.candidates(bare):
         kernels = subjects.subjects(bare, path, entry, given)
         info = device.choose()
         with Interruption() as interruption, search.pool() as pool, progress(None) as display:
@@ -114,12 +120,14 @@ def _results(
                 for note in adopted.notes:
                     say(f"note: {note}")
         interruption.exit(len(results), len(kernels), "kernels")
-    if on_host and not any(result.table for result in results):
-        why = "" if results else "no kernel that can be launched alone; "
-        say(f"{why}for functions on the host:")
-        for function in on_host[:3]:
-            words = ["matbench", "adopt", file, "--entry", f"host {signature.suggested(function)}"]
-            say(f"  {shlex.join(words)}")
+    if not any(result.table for result in results):
+        callers = functions.callers(path, bare, names, given)
+        for source, text, name in itertools.islice(callers, _MOST_ON_HOST):
+            result = functions.on_host(source, text, name, given, device.choose())
+            results.append(result._replace(file="" if source == path else str(source)))
+            say(results[-1].words)
+            if result.table is not None:
+                break
     return results
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -18,11 +19,31 @@ from matbench.errors import UsageError
 from matbench.features.adopt import arguments
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
-from matbench.kernelfile import catalogue, front_matter, python_file, signature, sweep
+from matbench.features.adopt.scope import last
+from matbench.features.adopt.subjects import build_keys, includers, macros
+from matbench.kernelfile import (
+    catalogue,
+    front_matter,
+    includes,
+    python_file,
+    signature,
+    sweep,
+    syntax,
+)
 from matbench.kernelfile.front_matter import ON_HOST
-from matbench.kernelfile.host_file import HANDLES, HostReader
+from matbench.kernelfile.host_file import HANDLES, NULL, HostReader
 from matbench.kernelfile.signature import Signature
-from matbench.model import DeviceInfo, Kernel, Layout, Parameter, Precision, Problem, Transpose
+from matbench.model import (
+    STORAGE,
+    Case,
+    DeviceInfo,
+    Kernel,
+    Layout,
+    Parameter,
+    Precision,
+    Problem,
+    Transpose,
+)
 from matbench.records.outcome import Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.worker.worker import WorkerPool
@@ -32,8 +53,25 @@ _Way = tuple[dict[str, Any], Kernel]
 
 #: The longest time for all calls, in seconds.
 _LIMIT_S = 20.0
+
+
+class _Sizes(NamedTuple):
+    """Sizes at which a call must be right, and the conditions on sizes that follow."""
+
+    sizes: Sequence[tuple[int, int, int]]
+    where: Sequence[str] = ()
+
+
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
-_SIZES = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64))
+_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)))
+#: What tiles of a GPU fit into, also several of them side by side.
+_WHOLE = (
+    _Sizes(((768, 512, 1280), (512, 768, 256)), [f"{axis} % 256 == 0" for axis in "MNK"]),
+    _Sizes(
+        ((4096, 2048, 1024), (2048, 4096, 512)),
+        ["M % 2048 == 0", "N % 2048 == 0", "K % 512 == 0"],
+    ),
+)
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -55,7 +93,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
     if len(usual) == 2:  # what it returns has a type of its own, and its sums may not have that
         more = {}, {"result": "float64"}, {"result": "float64", "accumulator": "float32"}
 
-    def ways() -> Iterator[_Way]:
+    def ways(_: Sequence[str]) -> Iterator[_Way]:
         for precision, extra, order, transpose in itertools.product(
             _PRECISIONS, more, itertools.permutations(usual), get_args(Transpose)
         ):
@@ -63,15 +101,15 @@ def adopt(path: str, device: DeviceOptions) -> bool:
             way = args | _said(transpose=transpose, precision=precision) | extra
             yield way, catalogue.load(Path(path), given=way)
 
-    right, closest = _first_right(ways(), info)
+    right, wrong = _first_right(ways, info, [_ANY])
     if right is None:
-        say(f"no call of `{kernel.entry}` is right; closest: {closest}")
+        say(f"`{kernel.entry}`: {wrong}")
         return False
     way, kernel = right
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     result = f" in {kernel.result}" if kernel.result else ""
-    tried = f"right at all {len(_SIZES)} sizes tried"
+    tried = f"right at all {len(_ANY.sizes)} sizes tried"
     say(f"`{kernel.entry}` computes {_product(kernel)}{result}, where {given}; {tried}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
@@ -90,51 +128,105 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     arguments."""
     titled = f"`{entry}` on the host"
     wanted = signature.entry_named(entry)
-    function = signature.find(signature.host_functions(bare), wanted) if wanted else None
+    given = build_keys(bare, path, given)
+    included = includes.texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
+    functions = [one for text in (bare, *included) for one in signature.host_functions(text)]
+    function = signature.find(functions, wanted) if wanted else None
     if function is None:
-        names = ", ".join(function.name for function in candidates(bare))
+        names = ", ".join(candidates(bare))
         raise UsageError(f"--entry {ON_HOST + entry!r}: not in {path}; it has: {names:.200}")
+    options = [one for one in macros(path) if one not in given.get("options", ())]
+    given |= {"options": [*options, *given.get("options", ())]} if options else {}
     fixed = {**given, "entry": f"{ON_HOST}{entry}"}
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
+    listed = [p for p in function.parameters if p.type not in HANDLES]
+    taken = _as_kernel(function)
+    is_used = {parameter.name for parameter in taken.parameters}.__contains__
 
-    def ways() -> Iterator[_Way]:
-        for transpose, layout, beta, args in itertools.product(
-            get_args(Transpose),
-            get_args(Layout),
-            (0.0, 1.0),
-            arguments.calls(_as_kernel(function), Hints()),
-        ):
+    def ways(where: Sequence[str]) -> Iterator[_Way]:
+        forms = itertools.product((0.0, 1.0), get_args(Transpose), get_args(Layout))
+        pairs = itertools.product(enumerate(forms), enumerate(arguments.calls(taken, Hints())))
+        for (_, form), (_, args) in sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0]):
+            beta, transpose, layout = form
             if beta and "beta" in args:
                 continue
-            way = {**fixed, "args": [*args], **_said(transpose=transpose, layout=layout, beta=beta)}
-            way |= {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
+            given_in_order = iter(args)
+            full = [next(given_in_order) if is_used(p.name) else NULL for p in listed]
+            way = {**fixed, "args": full, **_said(transpose=transpose, layout=layout, beta=beta)}
+            conditions = [*(("M == N", "N == K") if takes_one_size(args) else ()), *where]
+            way |= {"launch": {"where": conditions}} if conditions else {}
             way |= given
             yield way, front_matter.parse(bare.encode(), str(path), path, None, way, HostReader)
 
     try:
-        right, closest = _first_right(ways(), info)
+        tried = [_ANY, *(_WHOLE if info.kind == "gpu" else ())]
+        right, wrong = _first_right(ways, info, tried)
     except NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
     if right is None:
-        return Adopted(entry, None, f"{titled}: no call is right; closest: {closest}")
+        return Adopted(entry, None, f"{titled}: {wrong}")
     way, kernel = right
     called = ", ".join(way["args"])
     words = f"computes {_product(kernel)} when called with {called}; right at all sizes tried"
-    return Adopted(entry, way, f"{titled} {words}")
+    where = " and ".join(way.get("launch", {}).get("where", ()))
+    return Adopted(entry, way, f"{titled} {words}{where and f', with {where}'}")
 
 
-def candidates(source: str) -> list[Signature]:
-    """The functions on the host of a source that may compute a product of matrices."""
-    return [
+def candidates(source: str, kernels: Iterable[str] = ()) -> list[str]:
+    """The functions on the host of a source that may compute a product of matrices, with template
+    arguments that the source has; of a source with `kernels`, those that launch one, directly or
+    not, the closest first."""
+    code = syntax.expanded(source)
+    functions = [
         function
         for function in signature.host_functions(source)
         if sum(parameter.pointer for parameter in _as_kernel(function).parameters) == 3
     ]
+    if reached := [*map(last, kernels)]:
+        nodes = [n for n in syntax.walk(syntax.parse(code)) if n.type == "function_definition"]
+        words = {
+            last(syntax.text_of(signature.name_of(node))): {
+                *re.findall(r"\w+", syntax.text_of(syntax.fields(node, "body")))
+            }
+            for node in nodes
+        }
+        for name in reached:
+            reached += [other for other in words if name in words[other] and other not in reached]
+        functions = [one for one in functions if last(one.name) in reached]
+        functions.sort(key=lambda one: reached.index(last(one.name)))
+    return [_instantiated(function, code) for function in functions]
+
+
+def callers(
+    path: Path, bare: str, kernels: Sequence[str], given: Mapping[str, Any]
+) -> Iterator[tuple[Path, str, str]]:
+    """The functions on the host that may compute a product with one of the kernels: the file and
+    its text, and the function's name; of files that include this one first, as a header may need
+    what stands above it there."""
+    for source, text in (*includers(path), (path, bare)):
+        folders = build_keys(text, source, given).get("include_dirs", ())
+        included = includes.texts(includes.find_includes(text, source, folders))
+        for name in candidates("\n".join([text, *included]), kernels):
+            yield source, text, name
+
+
+def _instantiated(function: Signature, code: str) -> str:
+    """The function's name with template arguments: those of a use of it, if it needs any."""
+    for listed in re.findall(rf"\b{last(function.name)}\s*<([^;(){{}}]*)>\s*\(", code):
+        given = signature.pieces(listed)
+        kinds = [signature.resolved(text, {}) for text in given]
+        if function.template and all(k in signature.SCALARS or k.isdigit() for k in kinds):
+            return f"{function.name}<{', '.join(given)}>"
+    return signature.suggested(function)
 
 
 def _as_kernel(function: Signature) -> Signature:
-    """The parameters as a kernel would have them: without handles and addresses of numbers."""
+    """The parameters as a kernel would have them: without handles, addresses of numbers, and
+    pointers that are not needed."""
     taken = [p for p in function.parameters if p.type not in HANDLES]
+    reals = [p for p in taken if p.pointer and "int" not in STORAGE.get(p.type, "")]
+    if len(reals) == 3:  # those to whole numbers are for something else
+        taken = [p for p in taken if not p.pointer or p in reals]
     for i, parameter in enumerate(taken):
         if any(name in parameter.name.lower() for name in ("alpha", "beta")) and parameter.pointer:
             taken[i] = Parameter("float", parameter.name, False)
@@ -145,30 +237,54 @@ def _said(**keys: Any) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value != _PLAIN[key]}
 
 
-def _first_right(ways: Iterable[_Way], info: DeviceInfo) -> tuple[_Way | None, str]:
-    """The first table with which a function is right at all sizes; the reason of the closest."""
+def _first_right(
+    ways: Callable[[Sequence[str]], Iterable[_Way]], info: DeviceInfo, tried: Sequence[_Sizes]
+) -> tuple[_Way | None, str]:
+    """The first table with which a function is right at all of some sizes; otherwise why none is.
+
+    `ways` yields the tables, each with these conditions. The last sizes that are `tried` are for
+    calls that fail at the others, and for functions of which no call is right there.
+    """
     closest: Outcome | None = None
+    said = "has no parameters to pass matrices to"
     end_s = time.monotonic() + _LIMIT_S
     with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=_LIMIT_S)) as pool:
-        for way, kernel in ways:
-            problems = [Problem(*size, beta=_beta(kernel)) for size in _SIZES]
-            if "beta" in kernel.args:
-                problems.append(Problem(*_SIZES[0], alpha=2.0, beta=0.5))
-            params = {name: values[0] for name, values in kernel.sweep.items()}
-            cases = [sweep.case(kernel, problem, params, info) for problem in problems]
-            # If all are skipped, that is the reason.
-            able = [case for case in cases if case.skip is None] or cases[:1]
-            outcomes = (pool.worker(info, kernel).measure(case) for case in able)
-            wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
-            if wrong is None:
-                return (way, kernel), ""
-            closest = wrong if closest is None or wrong.status == "wrong" else closest
-            if wrong.check == "staggered":  # the call is right, but not the function
-                break
-            if time.monotonic() > end_s:
-                return None, f"{outcome_reason(closest)} (not all calls were tried)"
-    assert closest is not None
-    return None, str(outcome_reason(closest))
+        for first in range(len(tried)):
+            for alike in zip(*(ways(sizes.where) for sizes in tried[first:]), strict=True):
+                for sizes, (way, kernel) in zip(tried[first:], alike, strict=True):
+                    worker = pool.worker(info, kernel)
+                    cases = _cases(kernel, sizes, info)
+                    unfit = worker.unfit(cases[0])
+                    skip = cases[0].skip
+                    if unfit is not None and (skip is None or skip.kind == "requirement"):
+                        return None, f"cannot be built here: {_first_line(unfit)}"  # however called
+                    outcomes = map(worker.measure, cases)
+                    wrong = next((one for one in outcomes if one.status != "measured"), None)
+                    if wrong is None:
+                        return (way, kernel), ""
+                    closest = wrong if closest is None or wrong.status == "wrong" else closest
+                    said = f"no call is right; closest: {_first_line(closest)}"
+                    if wrong.check == "staggered":  # the call is right, but not the function
+                        return None, said
+                    if time.monotonic() > end_s:
+                        return None, f"{said} (not all calls were tried)"
+                    if wrong.status == "wrong":
+                        break
+    return None, said
+
+
+def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
+    """The cases that a call must compute, without those that are skipped; if all are, one."""
+    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes.sizes]
+    if "beta" in kernel.args:
+        problems.append(Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
+    params = {name: values[0] for name, values in kernel.sweep.items()}
+    cases = [sweep.case(kernel, problem, params, info) for problem in problems]
+    return [case for case in cases if case.skip is None] or cases[:1]
+
+
+def _first_line(outcome: Outcome) -> str:
+    return str(outcome_reason(outcome)).splitlines()[0]
 
 
 def _product(kernel: Kernel) -> str:

@@ -33,13 +33,15 @@ class NotCallableError(Exception):
 class Adopted(NamedTuple):
     """The result: a table and a description in words, or without a table, the closest call.
     `warnings` are possible mistakes in the kernel or in the file's launches, and `notes` what its
-    result does not depend on."""
+    result does not depend on. The table is that of another `file`, which includes the kernel's, if
+    one is named."""
 
     name: str
     table: dict[str, Any] | None
     words: str
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    file: str = ""
 
 
 class Guess(NamedTuple):

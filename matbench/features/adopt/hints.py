@@ -99,6 +99,11 @@ class Hints(NamedTuple):
         return re.search(pattern, self.body) is not None
 
     @property
+    def is_printing(self) -> bool:
+        """Whether the kernel prints."""
+        return self.mentions(r"\bprintf\s*\(")
+
+    @property
     def is_wide(self) -> bool:
         """Whether the kernel reads several numbers at once."""
         return self.mentions(_VECTORS)
@@ -118,7 +123,10 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
+    calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]
     scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
+    for helper, scope in zip(nodes[1:], scopes[1:], strict=True):
+        scope.values |= _called_with(signature.function(helper), calls) or {}
     texts = headers, syntax.marked(source), beside
     found = launches("\n".join(map(syntax.expanded, texts)), function)
     sides = _sides(function, found)
@@ -227,7 +235,9 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
     if "<<<" not in code:
         return ()
     root = syntax.parse(code)
-    calls = [node for node in syntax.walk(root) if node.type == "call_expression"]
+    calls = [
+        n for n in syntax.walk(root) if n.type in ("call_expression", "template_instantiation")
+    ]
     given = [*definitions(root)]
     distinct: dict[str, HostLaunch] = {}
     for settings in (settings_of(_whole(function), function.defaults), []):
@@ -287,16 +297,24 @@ def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
     if outer is None or outer.parent is None or outer.parent.type != "template_declaration":
         return {}
     function = signature.function(outer)
+    unknown = {p.name: "" for p in function.template if p.default is None}
+    return _called_with(function, calls) or unknown
+
+
+def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str] | None:
+    """The template arguments of the first call or instantiation of a function, if there is one."""
     for call in calls:
-        called = syntax.text_of(syntax.fields(call, "function"))
+        declared = syntax.fields(syntax.fields(call, "declarator") or call, "declarator")
+        called = syntax.text_of(syntax.fields(call, "function") or declared)
         if last(called) == last(function.name):
             given = _template_arguments(called)
             return dict(zip((p.name for p in function.template), given, strict=False))
-    return {p.name: "" for p in function.template if p.default is None}
+    return None
 
 
 def _template(scope: Scope, function: Signature, called: str) -> tuple[Text | None, ...]:
-    """The template arguments; from now on, names among them are the template's parameters."""
+    """The template arguments; from now on, names among them are the template's parameters, except
+    those of 0, which no sweep has."""
     pairs = [*zip(function.template, _template_arguments(called), strict=False)]
     arguments: list[Text | None] = []
     for parameter, text in pairs:
@@ -308,8 +326,8 @@ def _template(scope: Scope, function: Signature, called: str) -> tuple[Text | No
             arguments.append(None)
         else:
             arguments.append(str(bool(value)).lower() if parameter.kind == "bool" else value)
-    for parameter, text in pairs:
-        if text.isidentifier() and parameter.kind not in (*_TYPES, "bool"):
+    for (parameter, text), value in zip(pairs, arguments, strict=True):
+        if text.isidentifier() and parameter.kind not in (*_TYPES, "bool") and value != 0:
             scope.known.setdefault(text, term_of(parameter.name))
     return tuple(arguments)
 

@@ -136,8 +136,9 @@ def _template(
             plain = "false" if parameter.kind == "bool" else "float"
             arguments.append(wanted if isinstance(wanted, str) else plain)
             continue
-        known = wanted if isinstance(wanted, int) and wanted > 0 else usual(parameter.name)
-        if parameter.name in ("M", "N", "K"):  # expressions have other numbers of these names
+        known = wanted if isinstance(wanted, int) else usual(parameter.name)
+        # Expressions have other numbers of these names; constants that are swept are above 0.
+        if parameter.name in ("M", "N", "K") or (known <= 0 and parameter.kind != MACRO):
             arguments.append(str(known))
         else:
             params[parameter.name] = known

@@ -49,12 +49,14 @@ class ProductForm(msgspec.Struct, frozen=True):
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, the share of C's
-    elements that are right for the case, and whether some are no numbers."""
+    elements that are right for the case, whether some are no numbers, and how many elements outside
+    of C were written."""
 
     product: ProductForm | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
     has_nan: bool = False
+    beyond_C: int = 0
 
     @property
     def is_beyond(self) -> bool:
@@ -87,8 +89,8 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
         after = {name: memory.download(one.raw, one.sent) for name, one in held.items()}
     changed = {name: _bits(after[name]) != _bits(held[name].sent) for name in "ABC"}
     spoiled = [f"its input {name}" for name in "AB" if changed[name].any()]
-    outside = (name for name in "ABC" if changed[name][held[name].is_outside].any())
-    spoiled += (f"memory outside {name}" for name in outside)
+    outside = {name: int(changed[name][held[name].is_outside].sum()) for name in "ABC"}
+    spoiled += (f"memory outside {name}" for name, count in outside.items() if count)
     numbers = decoded(after["C"][~held["C"].is_outside], held["C"].matrix.storage)
     results = numbers.reshape(given["C"].shape)
     tolerance = 0.02 if held["C"].sent.itemsize == 2 else 1e-4
@@ -97,7 +99,8 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
     has_nan = not np.isfinite(results).all()
-    return ProbeResult(product, tuple(spoiled), sum(shares) / len(shares), has_nan)
+    share = sum(shares) / len(shares)
+    return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"])
 
 
 def _bits(words: npt.NDArray[Any]) -> npt.NDArray[Any]:

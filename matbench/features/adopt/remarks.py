@@ -75,6 +75,8 @@ def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     """Possible mistakes in a right kernel, and in the launches of the file."""
     if guess.is_square and {"M", "N", "K"} <= {*guess.args}:
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
+    if trials.hints.is_printing:
+        yield "prints on the device, which takes most of its time; remove `printf`"
     yield from _restriction(trials, guess)
     yield from _mistakes(trials, guess)
 
@@ -126,7 +128,7 @@ def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:
     """What a launch does wrong; nothing if it is right, or that is not known."""
     function, right = trials.function, trials.table_of(guess)["launch"]
     followed = launches.followed(function, launch, trials.hints)
-    if followed is None:
+    if followed is None or trials.build(followed) not in trials.built:  # or another instance
         return ""
     own = guess.launched_as(followed)._replace(is_swapped=False)
     if reason := trials.limit(own, guess.problem):

@@ -53,11 +53,15 @@ _BATCH = 3
 _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
+#: Of a kernel that prints, which takes longer than all else.
+_MOST_PRINTED = 2 * 64**3
 #: How many launches are tried with a size of 1.
 _MOST_OF_VECTORS = 8
 #: Builds take most of the time.
 _MOST_BUILDS = 8
-_MOST_AHEAD = 5
+_MOST_AHEAD = 2
+#: After so many constants without another value that is right, the rest are taken as they are.
+_MOST_ALONE = 2
 #: No usual tiles are larger than half of this.
 _MOST_WHOLE = 1024
 #: What rounds inputs.
@@ -130,9 +134,10 @@ def _adopted(trials: AdoptTrials) -> Adopted:
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
         # Compile with other values of the first constants, while sizes are tried.
         for constant, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
-            with contextlib.suppress(UsageError):
-                case = trials.case(guess.with_value(constant, 2 * value), guess.problem)
-                trials.worker.builders.start(trials.worker.device, [case], ("plain",))
+            for other in _others(value):
+                with contextlib.suppress(UsageError):
+                    case = trials.case(guess.with_value(constant, other), guess.problem)
+                    trials.worker.builders.start(trials.worker.device, [case], ("plain",))
         guess = _generalized(trials, guess)
         if trials.overran and trials.hints.mentions(_LOOSE):
             words = "writes one row or column past C; is `<=` meant to be `<`?"
@@ -288,10 +293,13 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
     steps = {axis: _step(trials, guess, axis) for axis in axes if axis not in guess.fixed}
     names: dict[str, str] = {}  # of axes: the constant that their sizes must be multiples of
     trials.renew()
+    alone = 0
     for name, value in guess.params.items():
+        if alone == _MOST_ALONE:
+            break
         free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
         tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
-        others = {2 * value: tied} | ({value // 2: tied[::-1]} if value % 2 == 0 else {})
+        others = dict(zip(_others(value), (tied, tied[::-1]), strict=False))
         alike = ((other, one) for other in others for one in _alike(trials, guess, name))
         for other, one, bound in ((*pair, bound) for pair in alike for bound in others[pair[0]]):
             if trials.failures or len(trials.built) >= _MOST_BUILDS:
@@ -305,8 +313,14 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
                 names |= dict.fromkeys(bound, name)
                 guess = one._replace(varied=(*guess.varied, name))
                 break
+        alone = 0 if name in guess.varied else alone + 1
     multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
     return guess.settled()._replace(multiples=multiples)
+
+
+def _others(value: int) -> list[int]:
+    """Other values of a constant that are tried."""
+    return [2 * value, *([value // 2] if value % 2 == 0 else [])]
 
 
 def _step(trials: AdoptTrials, guess: Guess, axis: str) -> int:
@@ -366,10 +380,11 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
         said = (f"{key} = {value}" for key, value in (chosen | claim).items())
         words = f"`{name}` {', '.join((guess.words, *said))}"
         try:
-            kernel = trials.subject.load(table)
+            kernel = trials.load(table)
         except UsageError as error:
             return Adopted(name, None, f"{words}; but its table is not valid: {error}")
         most = math.inf if guess.fixed else _MOST_OPERATIONS
+        most = _MOST_PRINTED if trials.hints.is_printing else most
         outcomes = list(_checked(kernel, trials.worker, most))
         wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
         if wrong is None and outcomes:

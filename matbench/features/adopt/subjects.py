@@ -25,8 +25,21 @@ _MOST_BESIDE = 200
 _MOST_TEXT = 200_000
 _MOST_LAUNCHING = 3
 _SOURCES = (".cu", ".cuh", ".cpp", ".cc", ".h", ".hpp")
+#: Those of them that are compiled themselves.
+_UNITS = (".cu", ".cpp", ".cc")
 #: Where projects keep headers.
 _USUAL_FOLDERS = ("include", "inc", "common", "utils")
+_BUILD_FILES = ("Makefile", "makefile", "GNUmakefile", "CMakeLists.txt")
+#: What they say, as far as no variables are in it except for folders.
+_MACRO = re.compile(r"(?<!\S)-D[A-Za-z_]\w*(?:=[\w.+-]+)?(?!\S)")
+_INCLUDE_FOLDER = re.compile(
+    r"(?<![\w-])-I\s*([\w./+-]+)"
+    r"|\binclude_directories\s*\([^)]*?(?:\$\{\w*SOURCE_DIR\}/|[\s\"(])([\w./+-]+)\"?\s*\)"
+)
+#: Instructions that sm_90a alone has.
+_OF_HOPPER = re.compile(r"\b(?:wgmma|setmaxnreg)\b")
+#: How many folders above a file are searched.
+_MOST_ABOVE = 2
 #: The kind of a template's parameter that is a constant for the build.
 MACRO = "macro"
 #: What such a constant is called.
@@ -64,8 +77,7 @@ def subjects(
     bare: str, path: Path, entry: str | None, given: Mapping[str, Any]
 ) -> list[ForeignKernel]:
     """The kernels to adopt: the one that is named `entry`, or all."""
-    folders = [*given.get("include_dirs", ()), *_folders(bare, path)]
-    given = {**given, "include_dirs": list(dict.fromkeys(folders))} if folders else given
+    given = build_keys(bare, path, given)
     texts = _texts(includes.find_includes(bare, path, given.get("include_dirs", ())))
     with syntax.located(path):
         source = unpacked(bare)
@@ -106,16 +118,57 @@ def _completed(function: Signature, source: str, headers: Sequence[str], beside:
     return replace(function, template=(*function.template, *macros))
 
 
+def build_keys(bare: str, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that are `given`, with the folders of headers and the architecture that the file
+    needs."""
+    folders = list(dict.fromkeys([*given.get("include_dirs", ()), *_folders(bare, path)]))
+    texts = bare, *includes.texts(includes.find_includes(bare, path, folders))
+    needs = given.get("requires", [] if not any(map(_OF_HOPPER.search, texts)) else ["sm_90a"])
+    keys = {"include_dirs": folders, "requires": needs}
+    return {**given, **{name: listed for name, listed in keys.items() if listed}}
+
+
 def _folders(bare: str, path: Path) -> Iterator[str]:
-    """The usual folders, beside the file or above, that have a header that it includes."""
+    """The folders that have a header that the file includes: those that its build file names, then
+    the usual ones beside the file or above."""
     here = path.resolve().parent
+    above = (here, *here.parents[:_MOST_ABOVE])
+    usual = [folder / name for folder in above for name in ("", *_USUAL_FOLDERS)]
+    file, text = build_file(path)
+    named = [file.parent / (found[1] or found[2]) for found in _INCLUDE_FOLDER.finditer(text)]
     for name in filter(None, map(includes.name_in, includes.operands(bare))):
-        if (here / name).exists():
-            continue
-        for above in (here, *here.parents[:2]):
-            for folder in (above, *(above / usual for usual in _USUAL_FOLDERS)):
-                if (folder / name).is_file():
-                    yield os.path.relpath(folder, here)
+        for folder in (*named, *usual) if not (here / name).exists() else ():
+            if (folder / name).is_file():
+                yield os.path.relpath(folder, here)
+
+
+def build_file(path: Path) -> tuple[Path, str]:
+    """The build file that is nearest to a file, beside it or above, and its text; empty if none."""
+    here = path.resolve().parent
+    for folder in (here, *here.parents[:_MOST_ABOVE]):
+        for name in _BUILD_FILES:
+            with contextlib.suppress(OSError):
+                file = folder / name
+                return file, file.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
+    return path, ""
+
+
+def macros(path: Path) -> list[str]:
+    """The macros that a file's build file defines, as options of compilers."""
+    return list(dict.fromkeys(_MACRO.findall(build_file(path)[1])))
+
+
+def includers(path: Path) -> Iterator[tuple[Path, str]]:
+    """The sources beside a file or above that include it, directly, and their texts."""
+    file = path.resolve()
+    for folder in (file.parent, *file.parent.parents[:_MOST_ABOVE]):
+        with contextlib.suppress(OSError):
+            sources = (one for one in sorted(folder.iterdir()) if one.suffix in _UNITS)
+            for source in itertools.islice(sources, _MOST_BESIDE):
+                text = source.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
+                names = filter(None, map(includes.name_in, includes.operands(text)))
+                if source != file and any((folder / name).resolve() == file for name in names):
+                    yield path.parent / os.path.relpath(source, file.parent), text
 
 
 def _launches(name: str, text: str) -> bool:

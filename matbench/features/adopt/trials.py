@@ -51,7 +51,7 @@ class AdoptTrials:
         )
         self.search_s, self.end_s = _SEARCH_S, math.inf
         self.ran = self.faults = self.failures = self.late = 0
-        self.overran = False  # whether a right product was also written outside C
+        self.overran = False  # whether a right product was written one row or column past C
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
         #: Launches that did not complete, with the reason: they show nothing.
@@ -80,8 +80,16 @@ class AdoptTrials:
         return guess.table(self.function, **{**more, **self.given})
 
     def kernel(self, guess: Guess) -> Kernel:
-        """The kernel called that way; whatever the call, the same entry is built only once."""
-        kernel = self.subject.load(self.table_of(guess))
+        """The kernel called that way."""
+        return self.load(self.table_of(guess))
+
+    def build(self, guess: Guess) -> tuple[str, ...]:
+        """What tells the builds of guesses apart."""
+        return (*guess.template, *map(str, guess.params.values()))
+
+    def load(self, table: dict[str, Any]) -> Kernel:
+        """The kernel with a table, of which builds depend on the entry alone."""
+        kernel = self.subject.load(table)
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
@@ -93,7 +101,7 @@ class AdoptTrials:
         self, guess: Guess, problem: Problem, *, poisoned: bool = False
     ) -> ProbeResult | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
-        build = (*guess.template, *map(str, guess.params.values()))
+        build = self.build(guess)
         if self.is_exhausted or build in self.refused:
             return None
         try:
@@ -119,7 +127,8 @@ class AdoptTrials:
             raise NotCallableError(str(error)) from None
         self.ran += 1
         if result.product and result.spoiled:
-            self.overran = self.overran or result.spoiled == ("memory outside C",)
+            is_line = result.beyond_C <= max(problem.M, problem.N) * problem.batch
+            self.overran |= is_line and result.spoiled == ("memory outside C",)
             self.note(guess, 0.5, f"writes to {result.spoiled[0]}")
         elif not result.product and result.share > _LEAST_SHARE:
             self.note(guess, 0.1 + result.share / 10, "")

@@ -28,6 +28,7 @@ from support.records import environment, outcome, repeated, timing
 from support.terminal import on_terminal
 
 from matbench import backends, programs
+from matbench.backends.protocol import UnavailableError
 from matbench.errors import readable
 from matbench.features.nvidia_tools import observer
 from matbench.model import DeviceInfo, Problem, Skip, SkipKind
@@ -417,7 +418,7 @@ def test_doctor_shows_a_device_of_any_name(
 
     def devices(name: str) -> list[DeviceInfo]:
         if name == "cuda":
-            raise backends.UnavailableError(HOSTILE)
+            raise UnavailableError(HOSTILE)
         return [hostile]
 
     monkeypatch.setattr(backends, "devices", devices)

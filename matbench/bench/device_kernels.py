@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.backends.protocol import Argument, Backend, Buffer, Program
 from matbench.cache import kept
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature

@@ -17,7 +17,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import limits
-from matbench.backends import Backend, Program, Variant
+from matbench.backends.protocol import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of

@@ -12,8 +12,8 @@ from support.nvcc import find_nvcc
 from support.paths import KERNELS
 from support.toml import table
 
-from matbench.backends import Variant
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import Variant
 from matbench.errors import BuildError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Resources

@@ -20,7 +20,8 @@ from support.optional import present
 from support.products import right
 
 from matbench.analysis import limits, ranking, statistics
-from matbench.backends import Buffer, Work, open_backend
+from matbench.backends import open_backend
+from matbench.backends.protocol import Buffer, Work
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places

@@ -23,7 +23,7 @@ from support.products import name, right
 from support.samples import sampled
 
 from matbench import backends, workloads
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend, Variant
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.samples import Draw
@@ -326,7 +326,7 @@ def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
 
 
 DOT = [kernel for kernel in KERNELS.values() if kernel.workload == "dot"]
-VARIANTS: tuple[backends.Variant, ...] = ("plain", "clocked", "staggered")
+VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,9 @@ from support.cli import Matbench, command_at, command_paths
 from support.kernels import KernelWriter
 from support.records import environment, outcome
 
-from matbench import backends, cli
+from matbench import cli
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError
 from matbench.cli import registry
 from matbench.cli.options import FORMATS
 from matbench.errors import UsageError
@@ -135,7 +136,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker and no compiler is started: each case has failed."""
     dead = mock.Mock(side_effect=DiedError("is not started in this test"))
-    missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
+    missing = mock.Mock(side_effect=UnavailableError("no compiler in this test"))
     monkeypatch.setattr(WorkerProcess, "start", lambda *_: None)
     monkeypatch.setattr(WorkerProcess, "call", dead)
     monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)

@@ -18,6 +18,7 @@ from support.paths import ROOT
 from support.terminal import COMMAND
 
 from matbench import backends
+from matbench.backends.protocol import UnavailableError
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
 from matbench.kernelfile import catalogue
@@ -59,7 +60,7 @@ def test_a_baseline_on_the_host(matbench: Matbench) -> None:
     assert loop.skip is not None
     try:
         backends.host_device()
-    except backends.UnavailableError:
+    except UnavailableError:
         assert loop.skip.kind == "unavailable"
         assert "OpenCL" in loop.skip.needs
     else:
@@ -220,7 +221,7 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
     try:
         backends.devices("cuda")
-    except backends.UnavailableError:
+    except UnavailableError:
         pass
     else:
         pytest.skip("CUDA can be used here")

@@ -28,8 +28,9 @@ import matbench
 import matbench as api
 from matbench import backends, workloads
 from matbench.analysis.limits import of_clock
-from matbench.backends import Backend, host
+from matbench.backends import host
 from matbench.backends.cuda import compilation, libcuda
+from matbench.backends.protocol import Backend
 from matbench.bench.options import CHECKS, Deadlines, Options
 from matbench.bench.session import Session
 from matbench.cache import Cache

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matbench.backends import Argument, Backend
-from matbench.backends.protocol import Program
+from matbench.backends.protocol import Argument, Backend, Program
 from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel, Launch, LaunchRules
 from support.kernels import kernel_text, saved, text_of

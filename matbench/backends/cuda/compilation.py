@@ -407,7 +407,7 @@ def lowered(report: str, entry: str) -> str:
     """
     if entry != instrument.MARK:
         return entry
-    symbols = _ENTRY.findall(report)
+    symbols: list[str] = _ENTRY.findall(report)
     names = dict(zip(symbols, demangled(*symbols), strict=True)) if symbols else {}
     marks = [name for symbol, name in names.items() if instrument.MARK in symbol]
     if not marks:

@@ -23,8 +23,9 @@ from support.drivers import Nvml, NVMLError
 from support.golden import paged
 
 from matbench import backends
-from matbench.backends import UnavailableError, cuda, opencl
+from matbench.backends import cuda, opencl
 from matbench.backends.cuda import compilation, cublas, device, libcuda
+from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
 from matbench.features.doctor import cuda as doctor

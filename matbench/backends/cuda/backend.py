@@ -16,7 +16,7 @@ from matbench.backends.cuda.program import graph as captured
 from matbench.backends.protocol import Address, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import BASELINE, HOST, PYTHON, Conditions, DeviceInfo, Kernel
+from matbench.model import BASELINE, COMPILED, HOST, PYTHON, Conditions, DeviceInfo, Kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,10 +134,9 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        if kernel.library == BASELINE:
-            return cublas.Baseline(self._library(), kernel, params, self.cache)
-        if kernel.library in (HOST, PYTHON):
-            return self._function(kernel, params, variant)
+        return _BUILDERS[kernel.library](self, kernel, params, variant)
+
+    def _module(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
@@ -154,13 +153,17 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import arrays, calls, libraries, timer
+    def _python(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        from matbench.backends.functions import arrays, calls, timer
 
         timer.loaded(self.cache)
-        if kernel.library == PYTHON:
-            place = self.info.index, self.stream.handle
-            return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
+        place = self.info.index, self.stream.handle
+        return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
+
+    def _host(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+        from matbench.backends.functions import libraries, timer
+
+        timer.loaded(self.cache)
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()
@@ -171,6 +174,9 @@ class CudaBackend:
         if "cublas" in kernel.args:
             handles = self._library().handles
         return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
+
+    def _baseline(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        return cublas.Baseline(self._library(), kernel, params, self.cache)
 
     def _library(self) -> cublas.Library:
         if self.cublas is None:
@@ -272,3 +278,10 @@ class CudaBackend:
             if self.cublas is not None:
                 self.cublas.close()
             driver().Context.pop()
+
+
+#: What makes a program of a kernel, by its library.
+_BUILDERS = {
+    None: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
+    HOST: CudaBackend._host, BASELINE: CudaBackend._baseline,
+}  # fmt: skip

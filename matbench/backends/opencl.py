@@ -139,15 +139,6 @@ def devices() -> list[DeviceInfo]:
 preload = pyopencl
 
 
-def try_out(source: str = "kernel void nothing() {}") -> None:
-    """Build an empty kernel for every device; an error if one cannot."""
-    cl = pyopencl()
-    for device in offered():
-        with apart(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            cl.Program(cl.Context([device]), source).build(cache_dir=False)
-
-
 def _describe(index: int, device: Any) -> DeviceInfo:
     cl = pyopencl()
     is_gpu = bool(device.type & cl.device_type.GPU)

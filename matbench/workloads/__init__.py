@@ -10,9 +10,7 @@ Must never touch a device, or import anything but `records` and the base modules
 
 from __future__ import annotations
 
-import difflib
-
-from matbench.errors import UsageError
+from matbench.errors import UsageError, suggestion
 from matbench.model import Problem
 from matbench.workloads.cubes import Cubes
 from matbench.workloads.dot import Dot
@@ -29,8 +27,7 @@ DEFAULT = MATMUL.name
 def get(name: str) -> Workload:
     """The workload of that name; a `UsageError` suggests the nearest one."""
     if name not in WORKLOADS:
-        near = difflib.get_close_matches(name, WORKLOADS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(WORKLOADS)}"
+        hint = suggestion(name, WORKLOADS, f"known: {', '.join(WORKLOADS)}")
         raise UsageError(f"no workload {name!r}; {hint}")
     return WORKLOADS[name]
 

@@ -81,11 +81,6 @@ def made(
 # -- the judge -------------------------------------------------------------------------------------
 
 
-def is_possible() -> bool:
-    """Whether functions can be isolated here."""
-    return started() is not None
-
-
 def started() -> Judged | None:
     """Fork a process for functions; None where a process cannot be judged from another one.
 

@@ -6,22 +6,20 @@ import atexit
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from matbench.backends.cuda import cublas, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import Address, Buffer, Program, Variant, Work
+from matbench.backends.protocol import Address, Backend, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.model import BASELINE, COMPILED, HOST, PYTHON, Conditions, DeviceInfo, Kernel
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
 
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
@@ -57,7 +55,7 @@ class _Buffer:
         return _Buffer(self.handle + offset_bytes, nbytes)
 
 
-class CudaBackend:
+class CudaBackend(Backend):
     """One CUDA device with its primary context and its own stream."""
 
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
@@ -224,9 +222,6 @@ class CudaBackend:
     def mapped(self, buffer: Buffer) -> Address:
         return Address(buffer.handle, None)
 
-    def unmap(self, place: Address) -> None:
-        pass
-
     def copy_apart(self, address: int, nbytes: int) -> None:
         if self.apart is None or self.apart.nbytes < nbytes:
             if self.apart is not None:
@@ -240,9 +235,6 @@ class CudaBackend:
         with errors():
             driver().memcpy_dtod_async(target.handle, self.apart.handle, target.nbytes, self.stream)
 
-    def clock_agrees(self) -> bool:
-        return True
-
     def reset_cache(self) -> None:
         with suppress(CaseError):  # GPUs without a persisting cache
             Bindings("resetting the cache").call("cuCtxResetPersistingL2Cache")
@@ -255,8 +247,6 @@ class CudaBackend:
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The actual SM clock: cycles over globaltimer's span, median over multiprocessors."""
-        import numpy as np
-
         stamps = stamps[stamps[:, 1] > 0]
         units, unit = np.unique(stamps[:, 4], return_inverse=True)
         first = np.full((len(units), 2), np.iinfo(np.uint64).max)

@@ -482,5 +482,5 @@ def test_all_that_commands_print_goes_through_one_place() -> None:
 
 
 def test_records_hold_no_control_characters_as_they_are(folder: Path) -> None:
-    environments, outcomes = reading.read(Path("old.jsonl"))
+    environments, outcomes = record_files.read(Path("old.jsonl"))
     harmless(encoding.array([*environments, *outcomes]))

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import any_record
+from support import any_record, record_files
 from support.any_record import Plain
 from support.browser import needs_page
 from support.cli import Matbench, command_at, command_paths
@@ -64,7 +64,7 @@ def test_any_record_is_shown_or_refused(
     others.write_text(text(environment, *swapped))
     try:
         for file in (every, charted, others):
-            reading.read(file)
+            record_files.read(file)
     except UsageError as error:
         assert "\n" not in str(error)
         return

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import record_files
 from support.cli import QUICK, Matbench, Plan, Refusal, last_run, records_in
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
@@ -23,7 +24,6 @@ from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.worker import worker
 
@@ -155,7 +155,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     output = Path("out.jsonl")
     words = (".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
     printed = matbench("run", *words, *QUICK, "--output", output, code=1).stdout
-    assert reading.read(last_run_path()) == reading.read(output)
+    assert record_files.read(last_run_path()) == record_files.read(output)
     recorded = output.read_text(encoding="utf-8")
     assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
     assert "NaN" not in recorded

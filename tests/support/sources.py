@@ -18,9 +18,10 @@ SEVERAL = text_of("several.cu")
 
 def kernel(source: str = SEVERAL, entry: str = "entry", path: str = PATH) -> Kernel:
     """A kernel with this source, without its front matter."""
+    [parameters] = [one.parameters for one in signature.functions(source) if one.name == entry]
     return Kernel(
         name="mine", summary="", launch=LaunchRules(block=(1,), grid=(1,)), entry=entry,
-        source=source, path=path, parameters=signature.parameters(source, entry),
+        source=source, path=path, parameters=parameters,
     )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def nvcc() -> Nvcc:
             "put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
             "matbench doctor --install",
         )
-    if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
+    if not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler", "install g++")
     release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(path), "--version"))
     return Nvcc(str(path), release[1] if release else "unknown")

@@ -24,7 +24,7 @@ from typing import Any
 import common
 
 from matbench import backends
-from matbench.backends import Buffer
+from matbench.backends.protocol import Buffer
 from matbench.cache import Cache
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.workloads.matmul import trials as matmul

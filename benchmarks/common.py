@@ -102,7 +102,8 @@ def run(*arguments: str, cache: Path | None = None) -> Run:
         wall_s = time.perf_counter() - start
         if not file.exists():
             sys.exit(f"matbench {' '.join(words)}: exit {done.returncode}\n{done.stderr}")
-        return Run(wall_s, *reading.read(file))
+        contents = reading.Contents(file)
+        return Run(wall_s, contents.environments, contents.outcomes)
 
 
 class Figure(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ from verdicts import Pair
 
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench.options import Options, Round
 from matbench.bench.session import Session
 from matbench.cache import Cache

@@ -121,7 +121,7 @@ def figures_of_dots(kernel: str) -> Iterator[str]:
     """The same of a dot product."""
     rungs = [
         outcome
-        for outcome in reading.read(DOT)[1]
+        for outcome in reading.Contents(DOT).outcomes
         if outcome.case.problem.inputs == "uniform" and outcome.case.problem.N == DOT_SIZE
     ]
     for row in ranking.rank(rungs):

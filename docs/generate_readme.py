@@ -84,6 +84,11 @@ Records = tuple[Sequence[Environment], Sequence[Outcome]]
 Pages = dict[Path, Callable[[str], str]]
 
 
+def read(path: Path) -> tuple[list[Environment], list[Outcome]]:
+    contents = reading.Contents(path)
+    return contents.environments, contents.outcomes
+
+
 def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
     """The kernels among the records whose code has changed since, or is gone."""
     now = {kernel.name: kernel for kernel in kernels}
@@ -138,7 +143,7 @@ def table(records: Records, kernels: Iterable[Kernel], path: Path = RESULTS) -> 
 
 def sustained_table(kernels: Iterable[Kernel]) -> str:
     """Cold and sustained speed of the fastest parameters, and the energy."""
-    environments, found = reading.read(SUSTAINED)
+    environments, found = read(SUSTAINED)
     printed = _printed(environments, found, SUSTAINED_COLUMNS, fastest=True)
     return "\n\n".join([printed, *stale_line(found, kernels)])
 
@@ -175,7 +180,7 @@ def turns_table(path: Path, kernels: Iterable[Kernel]) -> str:
 def workload_table(name: str, kernels: Iterable[Kernel]) -> str:
     """A table of another workload, its notes, and which of its rows are stale."""
     file, is_shown = WORKLOADS[name]
-    environments, found = reading.read(RESULTS.parent / file)
+    environments, found = read(RESULTS.parent / file)
     shown = [o for o in found if is_shown(o) and o.status != "skipped"]
     printed = _printed(environments, shown, WORKLOAD_COLUMNS)
     return "\n\n".join([printed, *stale_line(shown, kernels)])
@@ -264,7 +269,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16")
 
 def picture() -> str:
     """What a terminal shows of a run with a wrong kernel and a tie, and of a comparison, as SVG."""
-    environments, found = reading.read(FIRST_RUN)
+    environments, found = read(FIRST_RUN)
     compared = reading.Contents(FIRST_COMPARISON)
     pairs = [f for f, _ in compared.findings if isinstance(f, ComparisonRecord)]
     verdict = comparisons.report(pairs, compared.environments)
@@ -298,7 +303,7 @@ def drawn(draw: Callable[[Path], None], data: object) -> str:
 def ladder_chart() -> str:
     """What `report --picture` draws of the rungs, and of cuBLAS in their precisions, on the device
     that measured most and at the sizes that are powers of 2."""
-    about, found = reading.read(LADDER)
+    about, found = read(LADDER)
     [(device, _)] = Counter(outcome.case.device_id for outcome in found).most_common(1)
     sizes = {str(2**power) for power in range(8, 13)}
     found = [o for o in found if o.case.claims.precision in PRECISIONS
@@ -346,10 +351,10 @@ def inserted(page: str, name: str, block: str) -> str:
 
 def pages() -> Pages:
     """Each file that this script writes: from what it holds to what it must hold."""
-    records = reading.read(RESULTS)
+    records = read(RESULTS)
     kernels = catalogue.builtin()
     svg = picture()
-    rungs_found = reading.read(LADDER)
+    rungs_found = read(LADDER)
 
     def timing(page: str) -> str:
         return inserted(page, "nvbench", figures(BESIDE_NVBENCH))
@@ -360,7 +365,7 @@ def pages() -> Pages:
     def results(page: str) -> str:
         page = inserted(page, "tutorial", table(records, kernels))
         for name, path in (("eight-bits", EIGHT_BITS), ("double-int8", DOUBLE_INT8)):
-            page = inserted(page, name, table(reading.read(path), kernels, path))
+            page = inserted(page, name, table(read(path), kernels, path))
         page = inserted(page, "sustained", sustained_table(kernels))
         for name, path in (("turns", TURNS), ("tuned", TUNED)):
             page = inserted(page, name, turns_table(path, kernels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,6 +52,12 @@ def listed(words: Iterable[str], last_word: str = "or") -> str:
     """`a, b or c`, for a message."""
     *others, last = words
     return f"{', '.join(others)} {last_word} {last}" if others else last
+
+
+def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The known name that is most like this one, as a question; or else what to say instead."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 class CaseError(MatbenchError):

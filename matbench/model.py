@@ -140,11 +140,12 @@ EIGHT_BITS: tuple[Storage, ...] = ("e4m3", "e5m2", "int8")
 INTEGERS: tuple[Storage, ...] = ("int8", "int32")
 
 
-#: The "libraries" of kernels that are functions: in a Python file; in C++; and of matbench's own
-#: baselines, which are trusted.
+#: The "libraries" of kernels that are no sources in CUDA C: functions in a Python file, and in C++;
+#: matbench's own baselines, which are trusted; PTX and cubins.
 PYTHON = "python"
 HOST = "host"
 BASELINE = "baseline"
+COMPILED = "compiled"
 
 
 class KernelKind(NamedTuple):
@@ -168,7 +169,6 @@ class KernelKind(NamedTuple):
 
 
 _UNOPTIMIZED = "built with -O0, so that threads share variables in memory"
-_COMPILED = KernelKind("a compiled kernel", is_launched=True)
 KINDS: dict[str | None, KernelKind] = {
     None: KernelKind("a kernel", has_source=True, is_launched=True),
     PYTHON: KernelKind("a function in Python", is_apart=True),
@@ -176,6 +176,7 @@ KINDS: dict[str | None, KernelKind] = {
         "a function on the host", is_apart=True, is_native=True, race=_UNOPTIMIZED, races_s=1.0
     ),
     BASELINE: KernelKind("a library routine", is_library=True),
+    COMPILED: KernelKind("a compiled kernel", is_launched=True),
 }
 
 #: The argument that is a kernel's scratch memory in device memory.
@@ -352,9 +353,9 @@ class Kernel(FrontMatter, frozen=True):
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
     mangled C++ name. `library` is `PYTHON`: the entry is a Python function, which takes `arrays` of
-    that module; `HOST`: it is a function on the host that takes pointers; or `BASELINE`: either of
-    these, from matbench's own folder, and trusted. `code`: the content of a file that
-    is already compiled, PTX or a cubin.
+    that module; `HOST`: it is a function on the host that takes pointers; `BASELINE`: either of
+    these, from matbench's own folder, and trusted; or `COMPILED`: it is in PTX or a cubin, whose
+    content is its `code`.
     `never`: why none of its cases runs: the file cannot be used, and there is no source, or it does
     something else than was asked for. `adoption`: how its table was found, if it has none.
     """
@@ -385,7 +386,7 @@ class Kernel(FrontMatter, frozen=True):
 
     @property
     def kind(self) -> KernelKind:
-        return _COMPILED if self.code else KINDS[self.library]
+        return KINDS[self.library]
 
     @property
     def truncates(self) -> bool:

@@ -22,6 +22,7 @@ from support.cli import Matbench
 from support.kernels import KernelWriter, kernel_text, saved
 
 from matbench import backends, cache
+from matbench.backends.protocol import Backend, UnavailableError
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session
@@ -92,12 +93,12 @@ def device(own_folders: None) -> DeviceInfo:
     """The OpenCL CPU device; on a machine without one, what `auto` takes."""
     try:
         return backends.host_device()
-    except backends.UnavailableError:
+    except UnavailableError:
         return backends.choose("auto", None)
 
 
 @pytest.fixture(scope="session")
-def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
+def backend(device: DeviceInfo) -> Iterator[Backend]:
     """The device, opened once for all tests."""
     opened = backends.open_backend(device, Cache())
     yield opened
@@ -105,7 +106,7 @@ def backend(device: DeviceInfo) -> Iterator[backends.Backend]:
 
 
 @pytest.fixture(scope="session")
-def kernels(backend: backends.Backend) -> Iterator[DeviceKernels]:
+def kernels(backend: Backend) -> Iterator[DeviceKernels]:
     made = DeviceKernels(backend)
     yield made
     made.close()
@@ -118,7 +119,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def session(backend: backends.Backend) -> Session:
+def session(backend: Backend) -> Session:
     """Checks cases in this process, without timing; for good kernels only."""
     return Session(backend, Cache(), Options(timed=False))
 

@@ -332,11 +332,16 @@ def test_no_two_public_classes_share_a_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+#: What the package offers to all others.
+OF_ALL_BACKENDS = ("__init__", "protocol")
+
+
 def test_only_the_command_line_the_doctor_and_explain_know_a_backend_by_name() -> None:
     found = []
     for path in SOURCES:
         for line, other in modules_imported(path):
-            inside = package(other) == "backends" and other != PACKAGE / "backends" / "__init__.py"
+            is_named = other.parent != PACKAGE / "backends" or other.stem not in OF_ALL_BACKENDS
+            inside = package(other) == "backends" and is_named
             known = package(path) in ("backends", "cli") or feature(path) in ("doctor", "explain")
             if inside and not known:
                 found.append(f"{shown(path)}:{line}: imports {shown(other)}")

@@ -28,6 +28,7 @@ from support.records import environment, outcome, repeated, timing
 from support.terminal import on_terminal
 
 from matbench import backends, programs
+from matbench.backends.protocol import UnavailableError
 from matbench.errors import readable
 from matbench.features.nvidia_tools import observer
 from matbench.model import DeviceInfo, Problem, Skip, SkipKind
@@ -417,7 +418,7 @@ def test_doctor_shows_a_device_of_any_name(
 
     def devices(name: str) -> list[DeviceInfo]:
         if name == "cuda":
-            raise backends.UnavailableError(HOSTILE)
+            raise UnavailableError(HOSTILE)
         return [hostile]
 
     monkeypatch.setattr(backends, "devices", devices)
@@ -481,5 +482,5 @@ def test_all_that_commands_print_goes_through_one_place() -> None:
 
 
 def test_records_hold_no_control_characters_as_they_are(folder: Path) -> None:
-    environments, outcomes = reading.read(Path("old.jsonl"))
+    environments, outcomes = record_files.read(Path("old.jsonl"))
     harmless(encoding.array([*environments, *outcomes]))

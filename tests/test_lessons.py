@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from support import record_files
 from support.h200 import H200
 from support.machine_code import needs_nvdisasm
 from support.paths import ROOT, script
@@ -19,7 +20,6 @@ from matbench.features.explain.record import MachineCode
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Kernel, Problem
-from matbench.records import reading
 from matbench.workloads import MATMUL
 
 lessons = script("docs/generate_lessons.py")
@@ -240,7 +240,7 @@ def test_a_header_that_changes_makes_results_stale(tmp_path: Path) -> None:
 
 def test_measured_files_are_known_by_their_code() -> None:
     """The files have been described anew since they were measured; their code is what it was."""
-    _, dot = reading.read(lessons.DOT)
+    _, dot = record_files.read(lessons.DOT)
     [found] = [one for one in dot if one.case.kernel == "dot-single-pass"][:1]
     kernel = KERNELS.get("dot-single-pass")
     assert found.case.sha256 != kernel.sha256

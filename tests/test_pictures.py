@@ -12,7 +12,6 @@ from support.pictures import needs_plots
 from support.records import outcome
 
 from matbench.model import Problem
-from matbench.records import reading as records
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome, Timing
 from matbench.show import outcomes, terminal
@@ -89,7 +88,7 @@ def test_a_mark_that_moved_is_noticed(path: Path) -> None:
 
 
 def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = records.read
+    read = readme.read
 
     def slower(path: Path) -> tuple[list[Environment], list[Outcome]]:
         environments, found = read(path)
@@ -104,7 +103,7 @@ def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             for each in found
         ]
 
-    monkeypatch.setattr(records, "read", slower)
+    monkeypatch.setattr(readme, "read", slower)
     assert {name(path) for path in readme.outdated()} == {
         "README.md", "docs/results.md", "docs/reading-the-table.md",
         "docs/terminal.svg", "docs/ladder.svg",

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from click.testing import Result
 from rich.console import Console, Group
+from support import record_files
 from support import tables as tables_of
 from support.kernels import saved
 from support.optional import present
@@ -28,7 +29,6 @@ from matbench.features.watch.versions import SavedVersion
 from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
 from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
-from matbench.records import reading
 from matbench.records.comparison import Comparison
 from matbench.records.environment import Environment
 from matbench.records.outcome import (
@@ -89,8 +89,8 @@ def named(rows: list[list[str]]) -> list[str]:
 
 
 def test_pages_name_every_result_that_is_stale() -> None:
-    _, tutorial = reading.read(generator.RESULTS)
-    _, ladder = reading.read(generator.LADDER)
+    _, tutorial = record_files.read(generator.RESULTS)
+    _, ladder = record_files.read(generator.LADDER)
     first = [o for o in ladder if o.case.kernel in generator.FIRST_KERNELS]
     for path, found in (("README.md", first), ("docs/results.md", tutorial)):
         changed = generator.stale(found, catalogue.builtin())
@@ -234,7 +234,7 @@ def test_the_walk_through_goes_as_told(matbench: Callable[..., Result], tmp_path
     [told] = re.findall(r"^strip ROWS=16 at 1000 is wrong: (.*)$", refused, re.MULTILINE)
     matbench("run", file, "--sizes", "1000", "--set", "ROWS=16", "--format", "json",
              "--output", tmp_path / "out.jsonl", code=1)  # fmt: skip
-    _, [wrong] = reading.read(tmp_path / "out.jsonl")
+    _, [wrong] = record_files.read(tmp_path / "out.jsonl")
     assert wrong.reason == " ".join(told.split())
     file.write_text(patched(source, diff), encoding="utf-8")
     matbench("check", file, "--set", "ROWS=4,16")

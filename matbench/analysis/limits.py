@@ -14,6 +14,7 @@ The figures are NVIDIA's own:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -34,7 +35,7 @@ class Multiprocessor(msgspec.Struct, frozen=True):
     compute_capability: tuple[int, int]
     threads: int
     fp32_lanes: int
-    fp64_lanes: int | None
+    fp64_lanes: int | None = None
     tensor_fma: dict[Precision, int] = {}
 
     @property
@@ -42,40 +43,14 @@ class Multiprocessor(msgspec.Struct, frozen=True):
         return self.threads // WARP
 
 
-_A100: dict[Precision, int] = {
-    "float16": 1024, "bfloat16": 1024, "tf32": 512, "float64": 64, "int8": 2048
-}  # fmt: skip
-_H100: dict[Precision, int] = {
-    "float16": 2048, "bfloat16": 2048, "tf32": 1024, "float64": 128, "e4m3": 4096, "e5m2": 4096,
-    "int8": 4096,
-}  # fmt: skip
-_ALL = (
-    Multiprocessor((1, 0), 768, 8, 0),
-    Multiprocessor((2, 0), 1536, 32, 16),
-    Multiprocessor((2, 1), 1536, 48, 4),
-    Multiprocessor((3, 0), 2048, 192, 8),
-    Multiprocessor((3, 5), 2048, 192, 64),
-    Multiprocessor((3, 7), 2048, 192, 64),
-    Multiprocessor((5, 0), 2048, 128, 4),
-    Multiprocessor((5, 2), 2048, 128, 4),
-    Multiprocessor((6, 0), 2048, 64, 32),
-    Multiprocessor((6, 1), 2048, 128, 4),
-    Multiprocessor((7, 0), 2048, 64, 32, {"float16": 512}),
-    Multiprocessor((7, 5), 1024, 64, 2, {"float16": 512, "int8": 1024}),
-    Multiprocessor((8, 0), 2048, 64, 32, _A100),
-    Multiprocessor((8, 6), 1536, 128, 2, {"int8": 1024}),
-    Multiprocessor((8, 7), 1536, 128, 2),
-    Multiprocessor((8, 9), 1536, 128, 2, {"int8": 1024}),
-    Multiprocessor((9, 0), 2048, 128, 64, _H100),
-    Multiprocessor((10, 0), 2048, 128, 64),
-    Multiprocessor((10, 3), 2048, 128, None),
-    Multiprocessor((11, 0), 1536, 128, None),
-    Multiprocessor((12, 0), 1536, 128, 2),
-    Multiprocessor((12, 1), 1536, 128, None),
-)
+def _known() -> list[Multiprocessor]:
+    table = msgspec.toml.decode(Path(__file__).with_name("multiprocessors.toml").read_bytes())
+    return msgspec.convert(table["rows"], list[Multiprocessor])
+
+
 #: Those of devices in the table, by compute capability.
 MULTIPROCESSORS: Mapping[tuple[int, int] | None, Multiprocessor] = {
-    one.compute_capability: one for one in _ALL
+    one.compute_capability: one for one in _known()
 }
 
 

@@ -11,38 +11,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from matbench.backends.host import HostBackend, bind_to, device
-from matbench.backends.protocol import (
-    STAMP_BYTES,
-    STAMP_WORDS,
-    VARIANTS,
-    Argument,
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Function,
-    Handle,
-    NoDeviceError,
-    Program,
-    TensorMap,
-    UnavailableError,
-    Variant,
-    Work,
-)
+from matbench.backends import host
+from matbench.backends.host import bind_to as bind_to
+from matbench.backends.protocol import Backend, NoDeviceError, UnavailableError
 from matbench.errors import UsageError
 from matbench.model import BASELINE, DeviceInfo, Kernel
 
 if TYPE_CHECKING:
     from matbench.backends.functions.isolated import Judged
     from matbench.cache import Cache
-
-__all__ = [
-    "NAMES", "STAMP_BYTES", "STAMP_WORDS", "VARIANTS", "Argument", "Array", "Backend", "Buffer",
-    "Call", "Function", "Handle", "NoDeviceError", "Program", "TensorMap",
-    "UnavailableError", "Variant", "Work", "bind_to", "choose", "choose_all", "devices",
-    "host_device", "isolated", "open_backend", "precompiler", "preload",
-]  # fmt: skip
 
 NAMES = ("cuda", "opencl")
 
@@ -120,7 +97,7 @@ def host_device(kernel: Kernel | None = None) -> DeviceInfo:
 
     `UnavailableError`: there is no OpenCL CPU device."""
     if kernel is not None and kernel.library == BASELINE:
-        return device()
+        return host.device()
     for info in devices("opencl"):
         if info.kind == "cpu":
             return info
@@ -151,6 +128,6 @@ def open_backend(info: DeviceInfo, cache: Cache, judged: Judged | None = None) -
     What the CPU itself computes is compared by the default device; `NoDeviceError`: there is none.
     """
     if info.backend == "host":
-        return cast(Backend, HostBackend(info, open_backend(choose("auto", None), cache)))
+        return cast(Backend, host.HostBackend(info, open_backend(choose("auto", None), cache)))
     apart = () if judged is None else (judged,)
     return _module(info.backend).open_device(info, cache, *apart)  # type: ignore[no-any-return]

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from matbench import temporary
 from matbench.backends import building, host
@@ -25,6 +27,7 @@ from matbench.backends.protocol import (
     Address,
     Argument,
     Array,
+    Backend,
     Buffer,
     Call,
     Handle,
@@ -40,9 +43,6 @@ from matbench.kernelfile import includes, opencl_c, signature, sweep
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from matbench.backends.functions.isolated import Judged
 
 # Libraries of Intel's runtime; its wheel does not say where they are.
@@ -137,15 +137,6 @@ def devices() -> list[DeviceInfo]:
 
 #: Imports PyOpenCL, and nothing more.
 preload = pyopencl
-
-
-def try_out(source: str = "kernel void nothing() {}") -> None:
-    """Build an empty kernel for every device; an error if one cannot."""
-    cl = pyopencl()
-    for device in offered():
-        with apart(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            cl.Program(cl.Context([device]), source).build(cache_dir=False)
 
 
 def _describe(index: int, device: Any) -> DeviceInfo:
@@ -244,8 +235,6 @@ class _Program(Program):
         return Call(partial(self.launch, launch, arguments), program=self, arguments=arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        import numpy as np
-
         cl = pyopencl()
         values: list[Any] = []
         cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
@@ -285,7 +274,7 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
-class OpenCLBackend:
+class OpenCLBackend(Backend):
     """One OpenCL device, its context and an in-order queue that profiles."""
 
     def __init__(self, info: DeviceInfo, cache: Cache, judged: Judged | None = None) -> None:
@@ -451,8 +440,6 @@ class OpenCLBackend:
             raise CaseError("--graph needs CUDA; this is OpenCL")
         work.hold()
         if work.is_cold and self.info.kind == "gpu":
-            import numpy as np
-
             cl, cached_bytes = pyopencl(), self.device.global_mem_cache_size
             if self.flush_area is None:
                 self.flush_area = self.allocate(max(2 * cached_bytes, 1 << 24))
@@ -496,20 +483,12 @@ class OpenCLBackend:
         with _errors("upload"):
             pyopencl().enqueue_copy(self.queue, target.handle, self._apart, is_blocking=True)
 
-    def reset_cache(self) -> None:
-        pass  # OpenCL cannot make data persist in the cache
-
     def conditions(self) -> Conditions:
         return host.conditions() if self.info.kind == "cpu" else Conditions()
-
-    def energy_j(self) -> float | None:
-        return None
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the device clock against the host's over 50 ms; measured once."""
         if self.rate is None:
-            import numpy as np
-
             cl = pyopencl()
             unit = (
                 f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"

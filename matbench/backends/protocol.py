@@ -165,7 +165,10 @@ class Function(Program):
 
 
 class Backend(Protocol):
-    """An open device. Errors are `CaseError`s, `fatal` if the device is lost."""
+    """An open device. Errors are `CaseError`s, `fatal` if the device is lost.
+
+    What has a body here is so for most devices.
+    """
 
     info: DeviceInfo
     cache: Cache
@@ -195,7 +198,8 @@ class Backend(Protocol):
     def mapped(self, buffer: Buffer) -> Address:
         """Where a function on the host may read and write it, until `unmap`."""
 
-    def unmap(self, place: Address) -> None: ...
+    def unmap(self, place: Address) -> None:
+        return
 
     def copy_apart(self, address: int, nbytes: int) -> None:
         """Copy memory to a place that no function knows, as soon as the device gets there."""
@@ -227,9 +231,11 @@ class Backend(Protocol):
     def clock_agrees(self) -> bool:
         """Whether events are still timed by the host's clock; true if they never were, or if only
         the device's own clock times them."""
+        return True
 
     def reset_cache(self) -> None:
-        """Release data that a kernel made persist in the cache."""
+        """Release data that a kernel made persist in the cache, if it can."""
+        return
 
     def conditions(self) -> Conditions:
         """Current clocks, temperature and load, as far as they are known."""
@@ -237,6 +243,7 @@ class Backend(Protocol):
     def energy_j(self) -> float | None:
         """The energy that the device has used since its driver was loaded, in joules, from its own
         counter; None if it has none."""
+        return None
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the clock that took these stamps (blocks × 5), in ticks per nanosecond."""

@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from matbench.analysis.limits import Bandwidth
-from matbench.backends import Argument, Backend, Work
+from matbench.backends.protocol import Argument, Backend, Work
 from matbench.bench.device_kernels import device_kernel
 from matbench.bench.kernel_arguments import Memory
 from matbench.cache import Cache

@@ -17,7 +17,7 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis import limits
-from matbench.backends import Call, Program, Variant, Work
+from matbench.backends.protocol import Call, Program, Variant, Work
 from matbench.bench import diagnosis
 from matbench.bench.loop import SLOW_NS
 from matbench.bench.runnable import Runnable, WrongError

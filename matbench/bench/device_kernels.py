@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument, Backend, Buffer, Program
+from matbench.backends.protocol import Argument, Backend, Buffer, Program
 from matbench.cache import kept
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
@@ -166,8 +166,8 @@ def _entries(source: str) -> dict[str, tuple[Parameter, ...]]:
     """The kernels of a source, and their parameters."""
 
     def found() -> bytes:
-        names = [function.name for function in signature.functions(source)]
-        return msgspec.msgpack.encode({name: signature.parameters(source, name) for name in names})
+        functions = signature.functions(source)
+        return msgspec.msgpack.encode({one.name: one.parameters for one in functions})
 
     return msgspec.msgpack.decode(kept(source, found), type=dict[str, tuple[Parameter, ...]])
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench import workloads
-from matbench.backends import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
+from matbench.backends.protocol import Argument, Array, Backend, Buffer, Handle, Program, TensorMap
 from matbench.model import SCALE_OF, WORKSPACE, Box, Case, Kernel, MatrixLayout, Problem, Storage
 from matbench.workloads import scaling
 

@@ -21,7 +21,7 @@ import numpy as np
 from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
-from matbench.backends import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
+from matbench.backends.protocol import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from matbench.backends import Buffer
+from matbench.backends.protocol import Buffer
 from matbench.bench.device_kernels import (
     OUTSIDE_WORKSPACE,
     UNWRITTEN,

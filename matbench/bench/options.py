@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from matbench.backends import VARIANTS, Variant
+from matbench.backends.protocol import VARIANTS, Variant
 
 #: All checks and protections, by name. All are always on; tests turn one off to show its effect.
 CHECKS = frozenset(

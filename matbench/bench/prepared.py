@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 
 from matbench import workloads
-from matbench.backends import Buffer
+from matbench.backends.protocol import Buffer
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import (
     OUTSIDE_BYTES,

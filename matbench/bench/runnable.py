@@ -12,7 +12,7 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis import error_map
-from matbench.backends import Argument, Backend, Program
+from matbench.backends.protocol import Argument, Backend, Program
 from matbench.bench import diagnosis, kernel_arguments
 from matbench.bench.device_kernels import UNWORKED, UNWRITTEN, DeviceKernels
 from matbench.bench.matrices import BatchArena, Buffers

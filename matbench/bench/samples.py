@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Argument, Buffer
+from matbench.backends.protocol import Argument, Buffer
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned

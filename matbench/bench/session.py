@@ -17,7 +17,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import limits
-from matbench.backends import Backend, Program, Variant
+from matbench.backends.protocol import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
@@ -379,6 +379,7 @@ class Session:
             occupancy = resident * warps / architecture.warps
         # BLAS does not allow to read C then.
         read = ("reads C at beta = 0",) if case.kernel.reads and case.problem.beta == 0 else ()
+        notes = (*case.notes, *read, *built.notes, *built.program.notes, *times.notes)
         return Outcome(
             case=CaseRecord.from_case(case, self.backend.info),
             status="measured" if wrong is None else "wrong",
@@ -391,14 +392,8 @@ class Session:
                 occupancy=occupancy,
             ),
             accuracy=accuracy,
-            cold=times.cold,
-            hot=times.hot,
-            blocks=times.blocks,
-            host_ns=times.host_ns,
-            sustained=times.sustained,
-            copy_bytes_per_s=times.copy_bytes_per_s,
-            notes=(*case.notes, *read, *built.notes, *built.program.notes, *times.notes),
             error_map=msgspec.UNSET if error_map is None else error_map,
+            **times._replace(notes=notes)._asdict(),
         )
 
     def _forget(self) -> None:

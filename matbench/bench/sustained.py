@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench.loop import sample_in_turns
 from matbench.model import Conditions
 from matbench.records.comparison import Comparison

@@ -443,8 +443,9 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     """The CPU that a host baseline runs on, and the reason if it cannot run there."""
     from matbench import backends
     from matbench.backends import host
+    from matbench.backends.protocol import UnavailableError
 
     try:
         return backends.host_device(kernel), None
-    except backends.UnavailableError as error:
+    except UnavailableError as error:
         return host.device(), str(error)

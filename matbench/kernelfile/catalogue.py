@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import functools
 import hashlib
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from matbench import cache, files, workloads
-from matbench.errors import UsageError, refusing
+from matbench.errors import UsageError, refusing, suggestion
 from matbench.kernelfile import compiled, front_matter, python_file, tables
 from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.host_file import BaselineReader, HostReader
@@ -154,8 +153,7 @@ def check_previous(kernels: Iterable[Kernel], known: Mapping[str, Kernel]) -> No
     """`UsageError` if `previous` names a kernel that is not known."""
     for kernel in kernels:
         if (name := kernel.previous) is not None and name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "name its file, too"
+            hint = suggestion(name, known, "name its file, too")
             raise UsageError(f"{kernel.path}: no kernel {name!r} (previous); {hint}")
 
 
@@ -174,10 +172,9 @@ class Catalogue:
     def get(self, name: str) -> Kernel:
         """The kernel of that name, or a `UsageError` with the nearest one."""
         if name not in self.kernels:
-            near = difflib.get_close_matches(name, self.kernels, 1)
-            if ".py:" in name:
-                near = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
-            hint = f"did you mean {near[0]!r}?" if near else "see `matbench kernels`"
+            meant = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
+            known = meant if ".py:" in name else self.kernels
+            hint = suggestion(name, known, "see `matbench kernels`")
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]
 

@@ -12,7 +12,7 @@ from matbench.kernelfile import syntax
 from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.signature import TENSOR_MAP, Entry, Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
+from matbench.model import COMPILED, SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
 
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
@@ -73,6 +73,7 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
 class CompiledReader(Reader):
     """Reads the table of PTX or of a cubin; parameters have the types that their arguments need."""
 
+    library = COMPILED
     unused = ("std", "include_dirs", "link", "options"), "for kernels that are compiled here"
 
     def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:

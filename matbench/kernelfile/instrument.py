@@ -93,19 +93,8 @@ def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str
 
     The last parameter of its entry points to one zeroed `matbench_stamp` per block.
     """
-    body = """    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
-        matbench_stamp *stamp = matbench_slot(matbench_stamps);
-        stamp->unit = matbench_unit();
-        stamp->start_ns = matbench_ns();
-        stamp->start = clock64();
-    }
-    KERNEL;
-    if (matbench_lane() == 0) {
-        matbench_stamp *stamp = matbench_slot(matbench_stamps);
-        atomicMax(&stamp->end, (unsigned long long)clock64());
-        atomicMax(&stamp->end_ns, matbench_ns());
-    }
-"""
+    begin, end = (f"    matbench_{what}(matbench_stamps);" for what in ("begin", "end"))
+    body = f"{begin}\n    KERNEL;\n{end}\n"
     return _wrapped_unit(kernel, params or {}, _CLOCK, body)
 
 

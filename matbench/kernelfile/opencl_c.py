@@ -99,17 +99,12 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
         kind, name = dynamic
         passed.append(name)
         declared.append(f"__local {kind} *{name}")
-    # A CPU runs a block's work-items in order, so the last one to start is the last to end.
-    text += f"""__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
+    text = f"""#define MATBENCH_CLOCK {clock}
+{text}__kernel MATBENCH_VECTOR_HINT void matbench_entry({", ".join(declared)})
 {{
-    __global ulong *stamp = matbench_stamps + 5 * (get_group_id(0)
-        + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
-    const size_t thread = get_local_id(0)
-        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
-    if (thread == 0) stamp[0] = {clock};
+    matbench_begin(matbench_stamps);
     {function.name}({", ".join(passed)});
-    if (thread == get_local_size(0) * get_local_size(1) * get_local_size(2) - 1)
-        stamp[1] = {clock};
+    matbench_end(matbench_stamps);
 }}
 """
     return Unit(text, "matbench_entry", dynamic, macros)

@@ -264,15 +264,6 @@ def bits_of_16(kind: str, value: float) -> int | None:
     return int(kept.view(np.uint16)) if float(kept) == value else None
 
 
-def parameters(source: str, entry: str) -> tuple[Parameter, ...]:
-    """The parameters of an entry that is not a template, in order."""
-    named = [function for function in functions(source) if function.name == entry]
-    if not named:
-        raise SourceError(f"no entry `__global__ void {entry}(…)`", None)
-    checked(named[0].parameters, named[0].line)
-    return named[0].parameters
-
-
 def is_known(parameter: Parameter) -> bool:
     """Whether matbench can pass an argument of this type."""
     known = {*STORAGE, *BYTES} if parameter.pointer else {*SCALARS, TENSOR_MAP}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import re
@@ -13,7 +12,7 @@ from typing import Any
 import msgspec
 
 from matbench import workloads
-from matbench.errors import UsageError, listed
+from matbench.errors import UsageError, listed, suggestion
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.kernelfile.host_file import HANDLES, NULL
@@ -60,9 +59,8 @@ def parse_settings(
         if not separator:
             raise UsageError(f"--set {setting!r}: expected NAME=LIST, such as THREADS=128,256")
         if name not in known:
-            near = difflib.get_close_matches(name.upper(), known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            hint = hint if known else "they have no constants"
+            there = f"known: {', '.join(sorted(known))}" if known else "they have no constants"
+            hint = suggestion(name.upper(), known, there)
             raise UsageError(f"--set {name!r}: no selected kernel sweeps it; {hint}")
         if name in overrides:
             raise UsageError(f"--set {setting!r}: {name} is given twice; list its values once")

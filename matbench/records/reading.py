@@ -47,18 +47,6 @@ Record = Environment | Outcome | Finding
 Pair = tuple[Finding, list[Outcome]]
 
 
-def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
-    """The environments and outcomes of a file, in its order.
-
-    A line that is no record is ignored, with one in `notes`. `UsageError` if matbench did not write
-    the file. Nothing in the file is executed, and no path in it is opened.
-    """
-    contents = Contents(path)
-    if notes is not None:
-        notes += contents.notes
-    return contents.environments, contents.outcomes
-
-
 def decode(line: bytes) -> Record:
     """One line of a file as a record; `RecordError` if it is not one."""
     return _decoded(_decoder(_decoded(_HEAD, line).type), line)
@@ -114,9 +102,11 @@ class RecordSet:
 
 
 class Contents(RecordSet):
-    """The contents of a file; `UsageError` as for `read`.
+    """The contents of a file, in its order; `UsageError` if matbench did not write it.
 
-    `whole_bytes` is the length without a torn last line; `notes` name the lines that are ignored.
+    A line that is no record is ignored. Nothing in the file is executed, and no path in it is
+    opened. `whole_bytes` is the length without a torn last line; `notes` name the lines that are
+    ignored.
     """
 
     def __init__(self, path: Path) -> None:

@@ -180,9 +180,3 @@ _WITHOUT_KERNEL = [
     else c
     for c in COLUMNS
 ]
-
-
-def cell(ratio: float, verdict: str) -> str:
-    """`14.7 × faster`; after the verdict, if that is neither FASTER nor SLOWER."""
-    factor = units.speedup(ratio)
-    return factor if verdict in _TURNED else f"{verdict}: {factor}"

@@ -44,13 +44,6 @@ def duration(time_ns: float | None) -> str:
     return durations([time_ns])(time_ns)
 
 
-def clock(seconds: float) -> str:
-    """A long duration, as a clock shows it: `0:41`, `1:02:03`."""
-    minutes, left = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
-
-
 def _decimals(value: float, digits: int) -> int:
     """The decimals that give `value`, at least 1, so many significant digits."""
     return max(0, digits - len(str(int(value))))

@@ -9,7 +9,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from matbench import signals
-from matbench.backends import Variant, precompiler
+from matbench.backends import precompiler
+from matbench.backends.protocol import Variant
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel
 from matbench.worker.process import WorkerProcess
 

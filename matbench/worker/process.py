@@ -55,9 +55,6 @@ class DeadlineError(MatbenchError):
 def signals_blocked() -> Iterator[None]:
     """Processes started here ignore Ctrl-C and similar signals, which may be sent to a whole
     process group but are for the main process only."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
     try:
         yield  # the mask is inherited
@@ -280,7 +277,7 @@ def _serve(
     os.environ.clear()  # it is the server's, which may be older
     os.environ.update(environment)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for platforms without signal masks
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for descriptor in (1, 2):
         os.dup2(writer.fileno(), descriptor)
     writer.close()

@@ -39,7 +39,7 @@ from matbench.worker.rounds import Rounds, Visit, in_rounds
 from matbench.worker.scheduler import TaskGroup, results
 
 if TYPE_CHECKING:
-    from matbench.backends import Variant
+    from matbench.backends.protocol import Variant
     from matbench.bench.session import Session
 
 T = TypeVar("T")

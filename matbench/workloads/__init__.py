@@ -1,25 +1,23 @@
 """What kernels compute, in a folder each: the matrix product, the dot product and others.
 
 A workload defines a kernel's buffers and their sizes, the meaning of a size on the command line,
-the amount of work, and the shapes that find mistakes. `trials` has the inputs on which a kernel is
-checked, and `samples.cu` those of timed launches. The oracle decides what is *correct*. NumPy is
-not imported here, so that kernels can be listed quickly.
+and the amount of work. `trials` has the inputs on which a kernel is checked, and `samples.cu` those
+of timed launches. The oracle decides what is *correct*. NumPy is not imported here, so that kernels
+can be listed quickly.
 
 Must never touch a device, or import anything but `records` and the base modules.
 """
 
 from __future__ import annotations
 
-import difflib
-
-from matbench.errors import UsageError
+from matbench.errors import UsageError, suggestion
 from matbench.model import Problem
 from matbench.workloads.cubes import Cubes
 from matbench.workloads.dot import Dot
 from matbench.workloads.reverse import Reverse
-from matbench.workloads.workload import Large, Size, Workload
+from matbench.workloads.workload import Size, Workload
 
-__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Large", "Size", "Workload", "get", "workload_of"]
+__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Size", "Workload", "get", "workload_of"]
 
 MATMUL = Workload()
 WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, Dot(), Reverse(), Cubes())}
@@ -29,8 +27,7 @@ DEFAULT = MATMUL.name
 def get(name: str) -> Workload:
     """The workload of that name; a `UsageError` suggests the nearest one."""
     if name not in WORKLOADS:
-        near = difflib.get_close_matches(name, WORKLOADS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(WORKLOADS)}"
+        hint = suggestion(name, WORKLOADS, f"known: {', '.join(WORKLOADS)}")
         raise UsageError(f"no workload {name!r}; {hint}")
     return WORKLOADS[name]
 

@@ -37,6 +37,7 @@ from matbench.model import (
     Problem,
 )
 from matbench.records.outcome import Accuracy
+from matbench.workloads.rounding import FORMATS
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -44,16 +45,8 @@ Array = npt.NDArray[Any]
 
 #: Bits of a precision's significand, including the hidden one.
 SIGNIFICAND_BITS: dict[Precision, int] = {
-    "float64": 53,
-    "float32": 24,
-    "tf32": 11,
-    "float16": 11,
-    "bfloat16": 8,
-    "int32": 31,
-    "int8": 7,
-    "e4m3": 4,
-    "e5m2": 3,
-}
+    **{kind: bits for kind, (bits, *_) in FORMATS.items()}, "tf32": 11, "int32": 31, "int8": 7
+}  # fmt: skip
 
 
 class Typical(NamedTuple):

@@ -15,7 +15,6 @@ from support.records import environment, outcome, repeated, timing
 
 from matbench.analysis import gathering, ranking
 from matbench.model import Problem, Skip
-from matbench.records import reading
 from matbench.records.outcome import Outcome
 
 
@@ -53,7 +52,7 @@ def test_two_runs_in_one_file_are_two_sets(tmp_path: Path) -> None:
     file = tmp_path / "out.jsonl"
     record_files.write(file, *repeated(around(1.0), 3))
     record_files.write(file, *repeated(around(2.0), 2), mode="resume")
-    found = gathering.sets(reading.read(file)[1])
+    found = gathering.sets(record_files.read(file)[1])
     assert numbers(found) == [[1, 2, 3], [1, 2]]
     assert [together[0].median_ns for together in found] == [1.0, 2.0]
     assert [gathering.merge(together).median_ns for together in found] == [1.0, 2.0]
@@ -69,10 +68,10 @@ def test_what_a_resumed_run_adds_belongs_to_the_set(tmp_path: Path) -> None:
     failed = records.outcome(status="failed", reason="took too long")
     record_files.write(file, failed, around(1.0, 2))
     record_files.write(file, *(around(1.0, n) for n in (1, 3, 4, 5)), mode="resume")
-    [together] = gathering.sets(gathering.without_retried(reading.read(file)[1]))
+    [together] = gathering.sets(gathering.without_retried(record_files.read(file)[1]))
     assert sorted(one.repetition for one in together) == [1, 2, 3, 4, 5]
     # The control: the retry would begin another set.
-    assert len(gathering.sets(reading.read(file)[1])) == 2
+    assert len(gathering.sets(record_files.read(file)[1])) == 2
 
 
 # What they become

@@ -28,9 +28,10 @@ from support.samples import check_trials
 from support.sources import arrived, launched
 
 from matbench import backends
-from matbench.backends import Array, Backend, UnavailableError, Work, host
+from matbench.backends import host
 from matbench.backends.cuda import compilation, libcuda
 from matbench.backends.cuda import device as cuda_device
+from matbench.backends.protocol import Array, Backend, UnavailableError, Work
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.errors import BuildError, OutOfMemoryError, UsageError

@@ -19,10 +19,10 @@ from support.nvcc import find_nvcc
 from support.paths import output_of
 from support.samples import any_kernel
 
-from matbench import backends
-from matbench.backends import UnavailableError, building
+from matbench.backends import building
 from matbench.backends.building import first_error, includes_own_files
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError, Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import catalogue
@@ -217,9 +217,7 @@ def use_nvcc(monkeypatch: pytest.MonkeyPatch, path: Path, script: str) -> None:
     monkeypatch.setattr(compilation, "nvcc", lambda: compilation.Nvcc(str(path), release))
 
 
-def compiled(
-    kernel: Kernel, cache: Cache, variant: backends.Variant = "plain"
-) -> compilation.Compiled:
+def compiled(kernel: Kernel, cache: Cache, variant: Variant = "plain") -> compilation.Compiled:
     return compilation.compiled(kernel, TILE, variant, SM_90, cache)
 
 
@@ -400,7 +398,7 @@ def test_a_failed_build_leaves_nothing_behind(
 @pytest.mark.parametrize("variant", ["clocked", "staggered"])
 @pytest.mark.parametrize("name", ["tiled", "reverse-blocks"])
 def test_an_instrumented_build_has_no_more_registers(
-    name: str, variant: backends.Variant, cache: Cache
+    name: str, variant: Variant, cache: Cache
 ) -> None:
     [kernel] = [kernel for kernel in catalogue.builtin() if kernel.name == name]
     plain, other = (

@@ -12,8 +12,8 @@ from support.nvcc import find_nvcc
 from support.paths import KERNELS
 from support.toml import table
 
-from matbench.backends import Variant
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import Variant
 from matbench.errors import BuildError
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Resources
@@ -61,8 +61,9 @@ def test_the_code_that_is_meant_is_found(name: str, variant: Variant, tmp_path: 
     assert resources.registers
     assert resources.static_shared_bytes == 8 * 4
     if variant == "plain":
-        assert "mine" in compilation.demangled(symbol)
-        assert "double" not in compilation.demangled(symbol)
+        [named] = compilation.demangled(symbol)
+        assert "mine" in named
+        assert "double" not in named
     else:
         assert symbol == "matbench_entry"
 
@@ -101,8 +102,7 @@ def test_a_template_that_does_not_exist_is_the_compilers_to_refuse(tmp_path: Pat
 
 
 def test_what_is_no_symbol_stays_as_it_is() -> None:
-    assert compilation.demangled("mine") == "mine"
-    assert compilation.demangled("_Z4minei") == "mine(int)"
+    assert compilation.demangled("mine", "_Z4minei") == ["mine", "mine(int)"]
     assert compilation.lowered("", "mine") == "mine"
     with pytest.raises(BuildError, match="no code"):
         compilation.lowered("entry function 'mine'", "matbench_mark")

@@ -25,11 +25,10 @@ from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem, right
 
 from matbench import cache, programs
-from matbench.backends import Backend
 from matbench.backends.cuda import cublas, libcuda
 from matbench.backends.cuda.cublas import fastest
 from matbench.backends.functions import libraries
-from matbench.backends.protocol import Work
+from matbench.backends.protocol import Backend, Work
 from matbench.bench import kernel_arguments
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session

@@ -20,8 +20,14 @@ from support.kernels import kernel_text, saved, text_of
 from support.sources import ONE, launched
 
 from matbench import backends
-from matbench.backends import Backend, Work
 from matbench.backends.opencl import OpenCLBackend, pyopencl
+from matbench.backends.protocol import (
+    STAMP_BYTES,
+    Argument,
+    Backend,
+    Variant,
+    Work,
+)
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
@@ -49,6 +55,7 @@ import ctypes, os, sys
 from pathlib import Path
 from typing import Any
 from matbench import backends
+from matbench.backends.protocol import UnavailableError
 
 load = ctypes.CDLL
 def refuse(name, *rest, **more):
@@ -59,7 +66,7 @@ if sys.argv[1:]:
     ctypes.CDLL = refuse
 try:
     print(len(backends.devices("opencl")), "found;", os.environ.get("OCL_ICD_VENDORS"))
-except backends.UnavailableError as error:
+except UnavailableError as error:
     print(error)
 """
 
@@ -185,7 +192,7 @@ def test_a_second_process_need_not_compile_unless_something_changed(
 
     def made(
         text: str = kernel_text(), file: str = "mine.cu", tile: int = 8,
-        variant: backends.Variant = "plain", width: int = 32, **device: str,
+        variant: Variant = "plain", width: int = 32, **device: str,
     ) -> int:  # fmt: skip
         """The number of entries that a build in a new process adds to the cache."""
         (tmp_path / file).write_text(text)
@@ -211,7 +218,7 @@ CPLUSPLUS = text_of("cplusplus.cu")
 
 @pytest.mark.parametrize("variant", ["plain", "clocked"])
 def test_a_kernel_in_cplusplus(
-    variant: backends.Variant, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variant: Variant, opencl: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = kernel_text(front='entry = "ns::mine<TILE>"', body=CPLUSPLUS)
     kernel = kernel_of(tmp_path, text)
@@ -220,7 +227,7 @@ def test_a_kernel_in_cplusplus(
         opencl.build(kernel, {"TILE": 5}, variant)  # a runtime that only knows C
     monkeypatch.undo()
     program = opencl.build(kernel, {"TILE": 5}, variant)
-    stamps = opencl.allocate(backends.STAMP_BYTES)
+    stamps = opencl.allocate(STAMP_BYTES)
     more = [stamps] if variant == "clocked" else []
     assert launched(opencl, program, 1, 1, 7, 1, *more) == [5 * 3 * 2 * 7]
     opencl.release(stamps)
@@ -256,7 +263,7 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     program = opencl.build(kernel_of(tmp_path, kernel_text(body=body)), {"TILE": 1})
     C = opencl.allocate(4)
 
-    def arguments(turns: int) -> list[backends.Argument]:
+    def arguments(turns: int) -> list[Argument]:
         return [C, C, C, 1, turns, 1]
 
     def best(turns: int) -> float:

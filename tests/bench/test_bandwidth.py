@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from matbench.analysis.limits import Bandwidth
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench import bandwidth
 from matbench.bench.device_kernels import device_kernel
 from matbench.cache import Cache

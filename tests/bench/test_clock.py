@@ -18,7 +18,7 @@ from support.optional import present, some
 from support.paths import KERNELS
 from support.products import case_of, right
 
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError

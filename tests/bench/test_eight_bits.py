@@ -20,7 +20,7 @@ from support.paths import KERNELS
 from support.samples import judge, prepared_on, problems, sampled
 from support.toml import table
 
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.session import Session
 from matbench.kernelfile import catalogue, sweep

@@ -28,8 +28,9 @@ from support.products import (
 
 import matbench
 from matbench import workloads
-from matbench.backends import Backend, host, open_backend
+from matbench.backends import host, open_backend
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import Backend
 from matbench.bench import device_kernels
 from matbench.bench.options import Options
 from matbench.bench.session import Session

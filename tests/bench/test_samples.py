@@ -15,7 +15,8 @@ from support.optional import present
 from support.samples import any_kernel, buffers_of, judge, prepared_on, problems
 
 from matbench import workloads
-from matbench.backends import Backend, devices, open_backend
+from matbench.backends import devices, open_backend
+from matbench.backends.protocol import Backend
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Buffers, Extent, allocated

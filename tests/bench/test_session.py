@@ -20,7 +20,8 @@ from support.optional import present
 from support.products import right
 
 from matbench.analysis import limits, ranking, statistics
-from matbench.backends import Buffer, Work, open_backend
+from matbench.backends import open_backend
+from matbench.backends.protocol import Buffer, Work
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
@@ -43,8 +44,8 @@ def case_of(path: Path, session: Session, size: int = 24) -> Case:
 
 def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed: Session) -> None:
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
-    # A name of the clocked build's own.
-    taken = "#define thread 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * thread")
+    # A name that the clocked build's own entry has.
+    taken = "#define ulong 1.5f\n" + GOOD_BODY.replace("sum = 0.0f", "sum = 0.0f * ulong")
     outcome = right(timed, case_of(write_kernel(body=taken), timed))
     assert outcome.median_ns is not None
     assert outcome.blocks is None

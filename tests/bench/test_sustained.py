@@ -28,7 +28,7 @@ from support.products import case_of
 
 from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.backends import Backend, Work
+from matbench.backends.protocol import Backend, Work
 from matbench.bench import checks, launches, sustained
 from matbench.bench.options import CHECKS, Options, Round
 from matbench.bench.session import Session

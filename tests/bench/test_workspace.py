@@ -17,7 +17,7 @@ from support.optional import present, some
 from support.products import right
 
 from matbench.analysis import statistics
-from matbench.backends import Buffer, Work
+from matbench.backends.protocol import Buffer, Work
 from matbench.bench import launches
 from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, UNWORKED
 from matbench.bench.matrices import BatchArena, Guarded

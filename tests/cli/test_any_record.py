@@ -16,15 +16,16 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import any_record
+from support import any_record, record_files
 from support.any_record import Plain
 from support.browser import needs_page
 from support.cli import Matbench, command_at, command_paths
 from support.kernels import KernelWriter
 from support.records import environment, outcome
 
-from matbench import backends, cli
+from matbench import cli
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError
 from matbench.cli import registry
 from matbench.cli.options import FORMATS
 from matbench.errors import UsageError
@@ -63,7 +64,7 @@ def test_any_record_is_shown_or_refused(
     others.write_text(text(environment, *swapped))
     try:
         for file in (every, charted, others):
-            reading.read(file)
+            record_files.read(file)
     except UsageError as error:
         assert "\n" not in str(error)
         return
@@ -135,7 +136,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker and no compiler is started: each case has failed."""
     dead = mock.Mock(side_effect=DiedError("is not started in this test"))
-    missing = mock.Mock(side_effect=backends.UnavailableError("no compiler in this test"))
+    missing = mock.Mock(side_effect=UnavailableError("no compiler in this test"))
     monkeypatch.setattr(WorkerProcess, "start", lambda *_: None)
     monkeypatch.setattr(WorkerProcess, "call", dead)
     monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)

@@ -13,13 +13,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import scripted
+from support import record_files, scripted
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
 
 from matbench.bench.options import FIRST, Round
 from matbench.features.probes import cases
 from matbench.model import Case, DeviceInfo
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
@@ -67,7 +66,7 @@ def test_a_size_has_one_gpu_and_all_gpus_work(matbench: Matbench, twins: list[De
     found = by_problem()
     assert list(map(len, found.values())) == [1, 1, 1, 1]
     assert set.union(*found.values()) == {info.identity for info in twins}
-    [environment], outcomes = reading.read(last_run_path())
+    [environment], outcomes = record_files.read(last_run_path())
     assert [info.identity for info in environment.devices] == ["GPU-d0", "GPU-d1"]
     assert len(outcomes) == 8
     assert "8 measured, 0 wrong, 0 failed, 0 skipped" in result.stdout

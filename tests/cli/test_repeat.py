@@ -21,7 +21,6 @@ from matbench.analysis import gathering
 from matbench.bench.options import FIRST, Round
 from matbench.cli import main
 from matbench.model import Case, Problem
-from matbench.records import reading
 from matbench.records.outcome import Outcome
 from matbench.worker import worker
 
@@ -70,7 +69,7 @@ def test_each_repetition_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatc
     assert os.getpid() not in (one, three)
     assert [label for label, _ in measured] == ["tiled TILE=4 at 9", "tiled TILE=8 at 9"] * 2
     assert order() == [(4, 1), (8, 1), (4, 2), (8, 2)]
-    [environment], _ = reading.read(OUTPUT)
+    [environment], _ = record_files.read(OUTPUT)
     assert environment.settings["repeat"] == 2
 
 

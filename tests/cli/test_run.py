@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import record_files
 from support.cli import QUICK, Matbench, Plan, Refusal, last_run, records_in
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
 from support.terminal import COMMAND
 
 from matbench import backends
+from matbench.backends.protocol import UnavailableError
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.options import DeadlineOptions
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.worker import worker
 
@@ -59,7 +60,7 @@ def test_a_baseline_on_the_host(matbench: Matbench) -> None:
     assert loop.skip is not None
     try:
         backends.host_device()
-    except backends.UnavailableError:
+    except UnavailableError:
         assert loop.skip.kind == "unavailable"
         assert "OpenCL" in loop.skip.needs
     else:
@@ -154,7 +155,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     output = Path("out.jsonl")
     words = (".", "--sizes", "20,9x8x5", "--set", "TILE=4,8", "--format", "json")
     printed = matbench("run", *words, *QUICK, "--output", output, code=1).stdout
-    assert reading.read(last_run_path()) == reading.read(output)
+    assert record_files.read(last_run_path()) == record_files.read(output)
     recorded = output.read_text(encoding="utf-8")
     assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
     assert "NaN" not in recorded
@@ -220,7 +221,7 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
     try:
         backends.devices("cuda")
-    except backends.UnavailableError:
+    except UnavailableError:
         pass
     else:
         pytest.skip("CUDA can be used here")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import record_files
 from support.cli import QUICK, Matbench, outside, records_in
 from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text
 from support.optional import present
@@ -21,7 +22,6 @@ from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 
 from matbench.features.timeline import clocking
 from matbench.features.tune import looking
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.records.writing import RecordWriter
 from matbench.worker import comparing, worker
@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_the_table_so_far_and_a_valid_file(partly: Path, tmp_path:
     assert re.match(r"size 20\s+partly .*µs", table)
     assert "size 21" not in table
     assert "1 measured, 0 wrong, 0 failed, 0 skipped" in table
-    [environment], [outcome] = reading.read(output)
+    [environment], [outcome] = record_files.read(output)
     assert (outcome.case.problem.N, outcome.status) == (20, "measured")
     assert environment.argv[0] == "run"
     assert records_in(last_run_path()) == [outcome]

@@ -26,11 +26,10 @@ from support.paths import FUNCTIONS
 
 import matbench as api
 from matbench import backends
-from matbench.backends import Backend
 from matbench.backends.functions import calls, isolated
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.backends.functions.loading import Originals
-from matbench.backends.protocol import Address, Array
+from matbench.backends.protocol import Address, Array, Backend
 from matbench.bench.launches import FunctionLaunches
 from matbench.bench.options import Options
 from matbench.bench.session import Session

@@ -19,8 +19,8 @@ from support.optional import present
 from support.products import PRODUCTS, case_of, right
 
 from matbench import backends
-from matbench.backends import Backend, Work
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import Argument, Backend, Work
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
@@ -185,7 +185,7 @@ def test_cold_hot_and_graph_are_alike(cuda: Backend, timed: Session, info: Devic
     prepared = present(timed._prepared)
     assert case.launch is not None
     program = cuda.build(case.kernel, case.params)
-    arguments: list[backends.Argument] = [
+    arguments: list[Argument] = [
         *(matrix.data for matrix in prepared.buffers((1000, 1000)).given),
         *(1000, 1000, 1000),
     ]

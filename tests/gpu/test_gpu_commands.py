@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from support import compiled as files
+from support import record_files
 from support.cli import QUICK, Matbench, last_run, outside, ran
 from support.functions import measured
 from support.kernels import KernelWriter, kernel_text, saved
@@ -28,8 +29,9 @@ import matbench
 import matbench as api
 from matbench import backends, workloads
 from matbench.analysis.limits import of_clock
-from matbench.backends import Backend, host
+from matbench.backends import host
 from matbench.backends.cuda import compilation, libcuda
+from matbench.backends.protocol import Backend
 from matbench.bench.options import CHECKS, Deadlines, Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -39,7 +41,6 @@ from matbench.features.explain.occupancy import occupancy
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import DeviceInfo, Kernel, Launch, Problem
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import WorkerPool
@@ -206,7 +207,7 @@ def test_each_size_is_measured_on_one_gpu(matbench: Matbench, several: list[Devi
     sizes = [str(64 * (number + 1)) for number in range(3 * len(several))]
     words = ("run", "tiled", "naive-2d", "--sizes", ",".join(sizes), *SHORT)
     matbench(*words, "--backend", "cuda", "--device", "all")
-    [environment], outcomes = reading.read(last_run_path())
+    [environment], outcomes = record_files.read(last_run_path())
     addresses = {info.properties["PCI address"] for info in environment.devices}
     assert len(addresses) == len(several)
     found: dict[str, set[str]] = defaultdict(set)

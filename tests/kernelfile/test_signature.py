@@ -44,7 +44,8 @@ def test_blanking_moves_nothing(source: str) -> None:
 
 @pytest.mark.parametrize("empty", ["()", "(void)", "( /* none */ )"])
 def test_an_entry_may_take_nothing(empty: str) -> None:
-    assert signature.parameters(f'extern "C" __global__ void entry{empty} {{}}', "entry") == ()
+    [entry] = signature.functions(f'extern "C" __global__ void entry{empty} {{}}')
+    assert entry.parameters == ()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support import any_record
 from support.launches import UNEVEN, analysed, sampled
 from support.optional import present
 from support.paths import ROOT
-from support.record_files import only, write
+from support.record_files import only, read, write
 from support.records import device, environment, in_turns, outcome, timing
 
 import matbench
@@ -28,7 +28,7 @@ from matbench.model import Case, Kernel, LaunchRules, Problem
 from matbench.records import encoding, reading
 from matbench.records.comparison import Comparison
 from matbench.records.outcome import Accuracy, CaseRecord, ErrorCells, Outcome
-from matbench.records.reading import Contents, read
+from matbench.records.reading import Contents
 from matbench.records.writing import RecordWriter
 
 

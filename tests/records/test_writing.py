@@ -17,13 +17,12 @@ import pytest
 from support.disk import full_after
 from support.optional import present
 from support.paths import ROOT, TESTS
-from support.record_files import only, write
+from support.record_files import only, read, write
 from support.records import device, environment, in_turns, outcome
 
 from matbench.errors import MatbenchError, UsageError
 from matbench.records import encoding
 from matbench.records.environment import SCHEMA, last_run_path, run_environment, state_folder
-from matbench.records.reading import read
 from matbench.records.writing import Mode, RecordWriter
 
 

@@ -12,9 +12,9 @@ import click
 from click.testing import Result
 
 from matbench import cli
-from matbench.records import reading
 from matbench.records.environment import last_run_path
 from matbench.records.outcome import Outcome
+from support import record_files
 from support.terminal import COMMAND
 
 #: As little sampling as possible, for tests that ignore the times.
@@ -73,7 +73,7 @@ def command_at(path: tuple[str, ...]) -> click.Command:
 
 def records_in(path: Path) -> list[Outcome]:
     """The outcomes of a record file."""
-    return reading.read(path)[1]
+    return record_files.read(path)[1]
 
 
 def last_run() -> list[Outcome]:

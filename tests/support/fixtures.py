@@ -15,7 +15,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 
 from matbench import backends, signals
 from matbench.analysis.statistics import ComparisonPlan
-from matbench.backends import Backend, Work
+from matbench.backends.protocol import Backend, UnavailableError, Work
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.outcomes import skipped
 from matbench.bench.session import Session
@@ -200,7 +200,7 @@ def opencl(own_folders: None) -> Iterator[Backend]:
     """Only machines with CUDA may have no device of OpenCL."""
     try:
         info = backends.devices("opencl")[0]
-    except backends.UnavailableError as error:
+    except UnavailableError as error:
         backends.devices("cuda")
         pytest.skip(str(error))
     opened = backends.open_backend(info, Cache())

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.features.explain import disassembly
 from matbench.features.explain.architectures import named

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError
 
 
 class CompileError(Exception):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.records.reading import Finding
+from matbench.records.reading import Contents, Finding
 from matbench.records.writing import Mode, RecordWriter
 from support.records import environment
 
@@ -15,6 +16,14 @@ def write(path: Path, *records: Outcome | Finding, mode: Mode = "new") -> None:
     with RecordWriter(path, environment(), mode) as writer:
         for record in records:
             writer.write(record)
+
+
+def read(path: Path, notes: list[str] | None = None) -> tuple[list[Environment], list[Outcome]]:
+    """The environments and outcomes of a file; `notes` get those on its lines."""
+    contents = Contents(path)
+    if notes is not None:
+        notes += contents.notes
+    return contents.environments, contents.outcomes
 
 
 def only(folder: Path) -> list[str]:

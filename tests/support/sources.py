@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from matbench.backends import Argument, Backend
-from matbench.backends.protocol import Program
+from matbench.backends.protocol import Argument, Backend, Program
 from matbench.kernelfile import catalogue, signature
 from matbench.model import Kernel, Launch, LaunchRules
 from support.kernels import kernel_text, saved, text_of
@@ -19,9 +18,10 @@ SEVERAL = text_of("several.cu")
 
 def kernel(source: str = SEVERAL, entry: str = "entry", path: str = PATH) -> Kernel:
     """A kernel with this source, without its front matter."""
+    [parameters] = [one.parameters for one in signature.functions(source) if one.name == entry]
     return Kernel(
         name="mine", summary="", launch=LaunchRules(block=(1,), grid=(1,)), entry=entry,
-        source=source, path=path, parameters=signature.parameters(source, entry),
+        source=source, path=path, parameters=parameters,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from support.products import case_of
 from support.records import outcome, timing
 
 from matbench.analysis import statistics
-from matbench.backends import Backend
+from matbench.backends.protocol import Backend
 from matbench.bench import checks
 from matbench.bench.launches import Launches
 from matbench.bench.loop import sample_until_known

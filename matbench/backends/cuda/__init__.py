@@ -32,7 +32,7 @@ def precompile(
 
     if kernel.library == HOST:
         libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
-    for variant in variants if kernel.library is None else ():
+    for variant in variants if kernel.kind.is_launched else ():
         try:
             compiled(kernel, params, variant, info.compute_capability or (0, 0), cache)
         except BuildError:  # for an instrumented build, the error comes again when it is needed

@@ -6,22 +6,20 @@ import atexit
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from matbench.backends.cuda import cublas, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
 from matbench.backends.cuda.program import Bindings, CudaProgram
 from matbench.backends.cuda.program import graph as captured
-from matbench.backends.protocol import Address, Buffer, Program, Variant, Work
+from matbench.backends.protocol import Address, Backend, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import BASELINE, HOST, PYTHON, Conditions, DeviceInfo, Kernel
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+from matbench.model import BASELINE, COMPILED, HOST, PYTHON, Conditions, DeviceInfo, Kernel
 
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
@@ -57,7 +55,7 @@ class _Buffer:
         return _Buffer(self.handle + offset_bytes, nbytes)
 
 
-class CudaBackend:
+class CudaBackend(Backend):
     """One CUDA device with its primary context and its own stream."""
 
     def __init__(self, info: DeviceInfo, cache: Cache) -> None:
@@ -134,10 +132,9 @@ class CudaBackend:
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        if kernel.library == BASELINE:
-            return cublas.Baseline(self._library(), kernel, params, self.cache)
-        if kernel.library in (HOST, PYTHON):
-            return self._function(kernel, params, variant)
+        return _BUILDERS[kernel.library](self, kernel, params, variant)
+
+    def _module(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
@@ -154,13 +151,17 @@ class CudaBackend:
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _function(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
-        from matbench.backends.functions import arrays, calls, libraries, timer
+    def _python(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        from matbench.backends.functions import arrays, calls, timer
 
         timer.loaded(self.cache)
-        if kernel.library == PYTHON:
-            place = self.info.index, self.stream.handle
-            return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
+        place = self.info.index, self.stream.handle
+        return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
+
+    def _host(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+        from matbench.backends.functions import libraries, timer
+
+        timer.loaded(self.cache)
 
         def used_bytes() -> int:
             free, total = driver().mem_get_info()
@@ -171,6 +172,9 @@ class CudaBackend:
         if "cublas" in kernel.args:
             handles = self._library().handles
         return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
+
+    def _baseline(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+        return cublas.Baseline(self._library(), kernel, params, self.cache)
 
     def _library(self) -> cublas.Library:
         if self.cublas is None:
@@ -218,9 +222,6 @@ class CudaBackend:
     def mapped(self, buffer: Buffer) -> Address:
         return Address(buffer.handle, None)
 
-    def unmap(self, place: Address) -> None:
-        pass
-
     def copy_apart(self, address: int, nbytes: int) -> None:
         if self.apart is None or self.apart.nbytes < nbytes:
             if self.apart is not None:
@@ -234,9 +235,6 @@ class CudaBackend:
         with errors():
             driver().memcpy_dtod_async(target.handle, self.apart.handle, target.nbytes, self.stream)
 
-    def clock_agrees(self) -> bool:
-        return True
-
     def reset_cache(self) -> None:
         with suppress(CaseError):  # GPUs without a persisting cache
             Bindings("resetting the cache").call("cuCtxResetPersistingL2Cache")
@@ -249,8 +247,6 @@ class CudaBackend:
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The actual SM clock: cycles over globaltimer's span, median over multiprocessors."""
-        import numpy as np
-
         stamps = stamps[stamps[:, 1] > 0]
         units, unit = np.unique(stamps[:, 4], return_inverse=True)
         first = np.full((len(units), 2), np.iinfo(np.uint64).max)
@@ -272,3 +268,10 @@ class CudaBackend:
             if self.cublas is not None:
                 self.cublas.close()
             driver().Context.pop()
+
+
+#: What makes a program of a kernel, by its library.
+_BUILDERS = {
+    None: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
+    HOST: CudaBackend._host, BASELINE: CudaBackend._baseline,
+}  # fmt: skip

@@ -7,8 +7,6 @@ its report is kept.
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import hashlib
 import importlib.util
 import os
@@ -62,7 +60,7 @@ def nvcc() -> Nvcc:
             "put the bin folder of a CUDA toolkit on PATH, or without a toolkit: "
             "matbench doctor --install",
         )
-    if os.name == "posix" and not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
+    if not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler", "install g++")
     release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(path), "--version"))
     return Nvcc(str(path), release[1] if release else "unknown")
@@ -392,31 +390,13 @@ def reported(report: str, entry: str) -> Resources:
     return Resources(registers=registers, static_shared_bytes=shared, spilled_bytes=spilled)
 
 
-@cache
-def _library() -> Any:
-    """The C++ standard library, which nvcc's host compiler needs as well."""
-    for name in ("libstdc++.so.6", "libc++abi.so.1", ctypes.util.find_library("stdc++")):
-        try:
-            library = ctypes.CDLL(name) if name else None
-        except OSError:
-            continue
-        if library is not None:
-            library.__cxa_demangle.restype = ctypes.c_void_p
-            return library
-    raise BuildError("a C++ entry needs the C++ library (libstdc++.so.6); install g++")
-
-
-def demangled(symbol: str) -> str:
-    """A symbol's C++ name; other symbols are returned unchanged."""
-    library = _library()
-    status = ctypes.c_int()
-    text = getattr(library, "__cxa_demangle")(symbol.encode(), None, None, ctypes.byref(status))
-    if not text:
-        return symbol
-    try:
-        return ctypes.string_at(text).decode(errors="replace")
-    finally:
-        ctypes.CDLL(None).free(ctypes.c_void_p(text))
+def demangled(*symbols: str) -> list[str]:
+    """The C++ names of symbols, by the program that comes with every host compiler; other symbols
+    stay as they are."""
+    program = programs.which("c++filt")
+    if program is None:
+        raise BuildError("a C++ entry needs c++filt; install binutils")
+    return _output(program, *symbols).splitlines()
 
 
 def lowered(report: str, entry: str) -> str:
@@ -427,13 +407,13 @@ def lowered(report: str, entry: str) -> str:
     """
     if entry != instrument.MARK:
         return entry
-    symbols = _ENTRY.findall(report)
-    marks = [demangled(symbol) for symbol in symbols if instrument.MARK in symbol]
+    symbols: list[str] = _ENTRY.findall(report)
+    names = dict(zip(symbols, demangled(*symbols), strict=True)) if symbols else {}
+    marks = [name for symbol, name in names.items() if instrument.MARK in symbol]
     if not marks:
         raise BuildError("nvcc generated no code for the entry")
-    for symbol in symbols:
-        name = demangled(symbol)
+    for symbol, name in names.items():
         plain = name[: -len(name[name.rindex("(") :])] if name.endswith(")") else name
         if instrument.MARK not in symbol and marks[0].endswith((f"&({name})>()", f"&{plain}>()")):
-            return str(symbol)
+            return symbol
     raise BuildError(f"nvcc generated no code for {marks[0].partition('&')[2]}")

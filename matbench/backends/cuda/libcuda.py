@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from pathlib import Path
 from uuid import UUID
@@ -18,7 +17,7 @@ _NO_GPU = (100, 34)
 def library() -> ctypes.CDLL | None:
     """The library; None if there is no driver."""
     try:
-        return ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        return ctypes.CDLL("libcuda.so.1")
     except OSError:
         return None
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from matbench.backends.building import warnings_of
 from matbench.backends.cuda.compilation import Compiled
 from matbench.backends.cuda.device import driver, errors
@@ -118,8 +120,6 @@ def _encoded(tensor: TensorMap) -> bytes:
 
 def _maker(parameter: Parameter) -> Any:
     """What converts an argument for PyCUDA: a NumPy type, or a function."""
-    import numpy as np
-
     if parameter.pointer:
         return np.uintp
     if parameter.type == signature.TENSOR_MAP:
@@ -136,8 +136,6 @@ class CudaProgram(Program):
     """One build of a kernel: a function of a module that PyCUDA loaded, and reloads to reset it."""
 
     def __init__(self, kernel: Kernel, function: Any, code: Compiled, stream: Any) -> None:
-        import numpy as np
-
         self.code = code
         self.stream = stream
         self.allocates = b"\0malloc\0" in code.cubin
@@ -163,8 +161,6 @@ class CudaProgram(Program):
         Tensor maps are aligned in constant memory, and only the driver knows where the parameters
         begin there, and so the offset of each one.
         """
-        import numpy as np
-
         has_maps = _encoded in self.make
         passed = [np.uint16 if isinstance(make, partial) else make for make in self.make]
         formats = ["128s" if kind is _encoded else np.dtype(kind).char for kind in passed]

@@ -35,7 +35,7 @@ def notes_of(kernel: Kernel, isolation: str, first_call_s: float | None) -> tupl
     notes = [isolation]
     if first_call_s is not None and first_call_s >= _LONG_S:
         notes.append(f"first call {first_call_s:.1f} s")
-    if not kernel.arrays and (options := host_file.options(kernel)):
+    if options := host_file.options(kernel):
         notes.append(f"built with {' '.join(options)}")
     return tuple(notes)
 

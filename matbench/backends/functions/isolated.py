@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, cast
 
+import numpy as np
+
 from matbench import answers, signals
 from matbench.backends.functions import arrays, calls, libraries
 from matbench.backends.protocol import (
@@ -81,11 +83,6 @@ def made(
 # -- the judge -------------------------------------------------------------------------------------
 
 
-def is_possible() -> bool:
-    """Whether functions can be isolated here."""
-    return started() is not None
-
-
 def started() -> Judged | None:
     """Fork a process for functions; None where a process cannot be judged from another one.
 
@@ -135,8 +132,6 @@ class Judged:
 
     def measure_empty_calls(self, backend: Backend) -> None:
         """As in a measurement, each comes after work of the device: the caches have other data."""
-        import numpy as np
-
         words, taken_ns = np.zeros(_OTHER_BYTES, np.uint8), []
         buffer = backend.allocate(words.nbytes)
         for _ in range(_EMPTY_CALLS):
@@ -335,8 +330,6 @@ class IsolatedFunction(Function):
             for place in mapped:
                 self.backend.unmap(place)
             if returned[0] != filled:
-                import numpy as np
-
                 self.backend.write(C, np.frombuffer(taken[0], np.uint8))
 
         return Call(run, take, give, runs_on_host=True)

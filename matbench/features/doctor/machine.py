@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from functools import partial
 
@@ -57,14 +58,27 @@ def _cache() -> Found:
 def _isolation() -> Found:
     process = WorkerProcess()
     try:
-        if process.call(isolated.is_possible, timeout_s=_ISOLATED_S):
+        if process.call(_is_isolated, timeout_s=_ISOLATED_S):
             return "ok", "functions on the CPU are called in a process of their own"
         return "note", "functions are called in the process that times them, as rows say"
     finally:
         process.kill()
 
 
+def _is_isolated() -> bool:
+    return isolated.started() is not None
+
+
 def _opencl() -> Found:
     devices = opencl.devices()
-    opencl.try_out()
+    try_out()
     return "ok", "; ".join(info.label for info in devices)
+
+
+def try_out(source: str = "kernel void nothing() {}") -> None:
+    """Build an empty kernel for every OpenCL device; an error if one cannot."""
+    cl = opencl.pyopencl()
+    for device in opencl.offered():
+        with building.apart(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cl.Program(cl.Context([device]), source).build(cache_dir=False)

@@ -11,7 +11,6 @@ The figures are NVIDIA's own:
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ import msgspec
 
 from matbench.analysis import limits as known_limits
 from matbench.analysis.limits import Multiprocessor
-from matbench.errors import UsageError
+from matbench.errors import UsageError, suggestion
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import DeviceInfo
 
@@ -86,8 +85,7 @@ def named(name: str) -> Architecture:
         if number and architecture.compute_capability == (int(number[1]), int(number[2])):
             return architecture
     families = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
-    near = difflib.get_close_matches(wanted, families, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(families)}, or 8.6"
+    hint = suggestion(wanted, families, f"known: {', '.join(families)}, or 8.6")
     raise UsageError(f"no architecture {name!r}; {hint}")
 
 

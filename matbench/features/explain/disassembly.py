@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from matbench import temporary
-from matbench.backends import UnavailableError
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.model import Kernel, Resources

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from matbench.backends import Argument, Work
+from matbench.backends.protocol import Argument, Work
 from matbench.bench import bandwidth
 from matbench.bench.bandwidth import SAMPLES, THREADS, fastest, launch_of
 from matbench.bench.device_kernels import device_kernel

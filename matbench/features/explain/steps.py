@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from matbench import signals
 from matbench.analysis import ranking
-from matbench.backends import NoDeviceError, UnavailableError
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import NoDeviceError, UnavailableError
 from matbench.cache import Cache
 from matbench.cli import options
 from matbench.cli.console import progress, say, say_printed

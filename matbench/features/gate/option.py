@@ -68,18 +68,18 @@ class GateOptions:
     def compare_files(self, old: str, new: str, threshold: float, shown: ReportOptions) -> None:
         """Compare two record files case by case; then exit as the gate says."""
         from matbench.features.gate import recorded
-        from matbench.records import reading
+        from matbench.records.reading import Contents
         from matbench.show import comparisons
 
         require_apart({"GITHUB_STEP_SUMMARY": self.summary, **shown.outputs}, (old, new))
-        notes: list[str] = []
-        first, second = reading.read(Path(old), notes), reading.read(Path(new), notes)
+        read = [Contents(Path(file)) for file in (old, new)]
+        first, second = ((one.environments, one.outcomes) for one in read)
         joined = recorded.compare_records(first, second, (old, new), threshold)
 
         def tell(line: str) -> None:
             say(safe.line(line), err=True)
 
-        for line in (*notes, *joined.differences):
+        for line in (*read[0].notes, *read[1].notes, *joined.differences):
             tell(f"note: {line}")
         shown.show(comparisons.report(joined.records, second[0]))
         self.summarize(joined.records, second[0], joined.differences + joined.broken)

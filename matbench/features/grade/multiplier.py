@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from matbench import workloads
-from matbench.backends import Backend, Program
+from matbench.backends.protocol import Backend, Program
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWORKED
 from matbench.bench.kernel_arguments import Float64, Memory

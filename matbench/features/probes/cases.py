@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from matbench import workloads
+from matbench.features.probes import shapes
 from matbench.kernelfile import sweep
 from matbench.model import SCALED_BLOCK, Case, DeviceInfo, Kernel, Problem
 
@@ -28,20 +29,20 @@ def probed(
     first, *others = sweep.scalings(kernel, {})
     probes: list[tuple[str, Case]] = []
     for params in sweep.parameter_sets(kernel, overrides):
-        shapes = workload.probes(params)
+        purposes = shapes.awkward(workload, params)
         if kernel.scales == "blocks":
-            shapes[65, 2 * SCALED_BLOCK + 34, 3 * SCALED_BLOCK + 16] = "blocks with scales"
-        for size, purpose in list(shapes.items()):
+            purposes[65, 2 * SCALED_BLOCK + 34, 3 * SCALED_BLOCK + 16] = "blocks with scales"
+        for size, purpose in list(purposes.items()):
             near = sweep.allowed(kernel, size, params, device)
             if near is not None:
-                shapes.setdefault(near, f"{purpose}: nearest that `where` allows")
-        for (m, n, k), purpose in shapes.items():
+                purposes.setdefault(near, f"{purpose}: nearest that `where` allows")
+        for (m, n, k), purpose in purposes.items():
             for kind in workload.probed_inputs:
                 problem = Problem(m, n, k, inputs=kind, workload=workload.name, **first)
                 probes.append((purpose, sweep.case(kernel, problem, params, device)))
         if workload.name == workloads.DEFAULT:
             # The other factors and batches that the kernel computes, at one of the shapes.
-            size = next(size for size, purpose in shapes.items() if purpose == "primes")
+            size = next(size for size, purpose in purposes.items() if purpose == "primes")
             m, n, k = sweep.allowed(kernel, size, params, device) or size
             for scaling in (first | scaling for scaling in (*others, *_SCALINGS)):
                 problem = Problem(m, n, k, workload=kernel.workload, **scaling)
@@ -63,14 +64,14 @@ def _largest(
     first = next(sweep.scalings(kernel, {}))
     device_bytes = device.properties.get("global memory (bytes)") or memory_bytes
 
-    def fits(shape: workloads.Large) -> bool:
+    def fits(shape: shapes.Large) -> bool:
         m, n, k, batch = shape
         problem = Problem(m, n, k, workload=workload.name, batch=batch)
         is_small = 2 * workload.host_bytes(problem) < memory_bytes
-        return is_small and workload.device_bytes(problem) < 0.9 * int(device_bytes)
+        return is_small and shapes.device_bytes(workload, problem) < 0.9 * int(device_bytes)
 
-    for shapes in workload.large():
-        if (shape := next(filter(fits, shapes), None)) is None:
+    for large in shapes.large(workload):
+        if (shape := next(filter(fits, large), None)) is None:
             continue
         m, n, k, batch = shape
         for params in sweep.parameter_sets(kernel, overrides):
@@ -79,5 +80,5 @@ def _largest(
             problem = Problem(*size, inputs=inputs, workload=workload.name, **scaling)
             is_short = workload.operations(problem) <= _MOST_OPERATIONS
             if is_short and sweep.not_computed(kernel, problem) is None:
-                probes.append((shapes[shape], sweep.case(kernel, problem, params, device)))
+                probes.append((large[shape], sweep.case(kernel, problem, params, device)))
     return probes

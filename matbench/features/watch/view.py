@@ -98,7 +98,9 @@ def line(version: SavedVersion) -> str:
         if (record := version.comparisons.get(problem)) is not None:
             against = f"not compared with {record.baseline_name}: {comparison_reason(record)}"
             if record.comparison is not None and record.ratio is not None:
-                factor = comparisons.cell(record.ratio, record.comparison.verdict)
+                factor, verdict = units.speedup(record.ratio), record.comparison.verdict
+                if verdict not in ("FASTER", "SLOWER"):
+                    factor = f"{verdict}: {factor}"
                 against = f"{factor} than {record.baseline_name}"
             sizes.append(against)
     if not sizes:

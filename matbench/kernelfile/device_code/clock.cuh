@@ -17,3 +17,20 @@ static __device__ __forceinline__ matbench_stamp *matbench_slot(matbench_stamp *
     return stamps + matbench_block_x() + (size_t)gridDim.x
         * (matbench_block_y() + (size_t)gridDim.y * matbench_block_z());
 }
+static __device__ __forceinline__ void matbench_begin(matbench_stamp *stamps)
+{
+    if (threadIdx.x + threadIdx.y + threadIdx.z == 0) {
+        matbench_stamp *stamp = matbench_slot(stamps);
+        stamp->unit = matbench_unit();
+        stamp->start_ns = matbench_ns();
+        stamp->start = clock64();
+    }
+}
+static __device__ __forceinline__ void matbench_end(matbench_stamp *stamps)
+{
+    if (matbench_lane() == 0) {
+        matbench_stamp *stamp = matbench_slot(stamps);
+        atomicMax(&stamp->end, (unsigned long long)clock64());
+        atomicMax(&stamp->end_ns, matbench_ns());
+    }
+}

@@ -101,3 +101,25 @@ static float MATBENCH_OVERLOADABLE matbench_add(volatile space float *place, flo
 }
 MATBENCH_ADDS(__global)
 MATBENCH_ADDS(__local)
+#ifdef MATBENCH_CLOCK // what reads the clock; the first two of a block's five numbers get its time
+static inline __global ulong *matbench_slot(__global ulong *stamps)
+{
+    return stamps + 5 * (get_group_id(0)
+        + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
+}
+static inline size_t matbench_thread_of_block(void)
+{
+    return get_local_id(0)
+        + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));
+}
+static inline void matbench_begin(__global ulong *stamps)
+{
+    if (matbench_thread_of_block() == 0) matbench_slot(stamps)[0] = MATBENCH_CLOCK;
+}
+// A CPU runs a block's work-items in order, so the last one to start is the last to end.
+static inline void matbench_end(__global ulong *stamps)
+{
+    const size_t threads = get_local_size(0) * get_local_size(1) * get_local_size(2);
+    if (matbench_thread_of_block() == threads - 1) matbench_slot(stamps)[1] = MATBENCH_CLOCK;
+}
+#endif

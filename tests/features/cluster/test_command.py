@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import record_files
 from support.cli import QUICK, Refusal, outside, records_in
 from support.dask_cluster import DaskCluster, dask_cluster, wait_for
 from support.kernels import SPIN_BODY, KernelWriter
@@ -26,7 +27,6 @@ from matbench.features.cluster import cluster as joining
 from matbench.features.cluster.remote_pool import JoinedCluster
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
-from matbench.records import reading
 from matbench.records.outcome import Outcome
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -73,7 +73,7 @@ def test_a_sweep_loses_a_worker_and_nothing_else(dask: DaskCluster, tmp_path: Pa
         stderr,
     )
     assert "6 measured, 0 wrong, 0 failed, 0 skipped" in stdout
-    [environment], outcomes = reading.read(output)
+    [environment], outcomes = record_files.read(output)
     assert Counter(o.status for o in outcomes) == {"measured": 6}
     assert len(set(keys(outcomes))) == 6
     assert {o.case.device_id for o in outcomes} == {f"opencl:0 on {host}"}

@@ -12,7 +12,7 @@ import pytest
 from support.devices import CPU, GPU
 
 from matbench import __version__
-from matbench.backends import NoDeviceError
+from matbench.backends.protocol import NoDeviceError
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import cluster, remote
 from matbench.features.cluster.cluster import Cluster

@@ -23,12 +23,14 @@ from support.drivers import Nvml, NVMLError
 from support.golden import paged
 
 from matbench import backends
-from matbench.backends import UnavailableError, cuda, opencl
+from matbench.backends import cuda, opencl
 from matbench.backends.cuda import compilation, cublas, device, libcuda
+from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
 from matbench.errors import MatbenchError
 from matbench.features.doctor import cuda as doctor
 from matbench.features.doctor import installing
+from matbench.features.doctor import machine as looking
 
 pytestmark = pytest.mark.usefixtures("own_state")
 
@@ -50,7 +52,7 @@ class Machine:
         monkeypatch.setattr(libcuda, "_DEVICE_FILE", self.device_file)
         monkeypatch.setattr(libcuda, "library", lambda: None)
         monkeypatch.setattr(opencl, "devices", lambda: [CPU])
-        monkeypatch.setattr(opencl, "try_out", lambda: None)
+        monkeypatch.setattr(looking, "try_out", lambda: None)
         # This machine's own toolkit and tools are out of sight.
         seen = os.access
         inside: Callable[..., bool] = lambda path, *rest, **more: (  # noqa: E731
@@ -115,9 +117,9 @@ def test_devices_follow_with_their_properties(matbench: Matbench) -> None:
 
 
 def test_a_device_that_builds_no_kernel_is_told() -> None:
-    opencl.try_out()
+    looking.try_out()
     with pytest.raises(opencl.pyopencl().RuntimeError):
-        opencl.try_out("kernel void nothing() { none(); }")
+        looking.try_out("kernel void nothing() { none(); }")
 
 
 # -- Machines with something missing or wrong ------------------------------------------------------
@@ -142,7 +144,7 @@ def nothing_to_measure(machine: Machine) -> None:
 
 def broken_tools(machine: Machine) -> None:
     drivers.program(machine.bin / "g++", "echo 'error: no cc1plus' >&2; exit 1")
-    machine.patch.setattr(opencl, "try_out", fail(RuntimeError("clBuildProgram failed")))
+    machine.patch.setattr(looking, "try_out", fail(RuntimeError("clBuildProgram failed")))
 
 
 def open_cache(machine: Machine) -> None:

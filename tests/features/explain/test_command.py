@@ -22,8 +22,8 @@ from support.optional import present
 from support.paths import output_of
 
 from matbench import backends, programs
-from matbench.backends import Backend
 from matbench.backends.cuda import compilation
+from matbench.backends.protocol import Backend, NoDeviceError, UnavailableError
 from matbench.bench import bandwidth
 from matbench.bench.options import Options
 from matbench.bench.session import Session
@@ -43,7 +43,7 @@ def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if "nvcc_on_path" not in request.fixturenames:
 
         def missing(*_: object) -> None:
-            raise backends.UnavailableError("nvcc is missing")
+            raise UnavailableError("nvcc is missing")
 
         monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)
         monkeypatch.setattr(disassembly, "nvdisasm", lambda: "nvdisasm")
@@ -61,9 +61,7 @@ def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without devices."""
 
     def choose(backend: str, device: str | None) -> DeviceInfo:
-        raise backends.NoDeviceError(
-            "no device to run on; cuda: PyCUDA is missing; opencl: no device"
-        )
+        raise NoDeviceError("no device to run on; cuda: PyCUDA is missing; opencl: no device")
 
     monkeypatch.setattr(backends, "choose", choose)
 

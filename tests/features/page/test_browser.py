@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support import records, tables
+from support import record_files, records, tables
 from support.browser import Browser, browser, needs_browser, needs_page
 from support.cli import Matbench
 from support.launches import UNEVEN, analysed, sampled
@@ -42,7 +42,7 @@ def window() -> Iterator[Browser]:
 NAMES = {"pipelined", "sliced-k", "thread-tile-1d", "tf32x3", "cublas", "cublas-tf32"}
 FEW = [
     outcome
-    for outcome in reading.read(LADDER)[1]
+    for outcome in record_files.read(LADDER)[1]
     if outcome.case.problem.size in ("256", "1000", "1024") and outcome.case.kernel in NAMES
 ]
 
@@ -50,7 +50,7 @@ FEW = [
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "few.html"
-    path.write_text(document.page(FEW, reading.read(LADDER)[0]), encoding="utf-8")
+    path.write_text(document.page(FEW, record_files.read(LADDER)[0]), encoding="utf-8")
     return path
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import records, tables
+from support import record_files, records, tables
 from support.browser import needs_page
 from support.cli import Matbench
 from support.golden import paged
@@ -27,7 +27,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\u2028&amp;"
 
 
 def found_in(name: str) -> tuple[list[Any], list[Outcome]]:
-    return reading.read(ROOT / "results" / name)
+    return record_files.read(ROOT / "results" / name)
 
 
 def data_of(page: str) -> Any:
@@ -170,7 +170,7 @@ def test_an_explanation_belongs_to_the_views_of_its_case() -> None:
 @needs_page
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_every_committed_file_makes_a_page(path: Path) -> None:
-    environments, outcomes = reading.read(path)
+    environments, outcomes = record_files.read(path)
     page = document.page(outcomes, environments)
     data = data_of(page)
     assert len(data["cases"]) == len(outcomes)

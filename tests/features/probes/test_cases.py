@@ -9,7 +9,8 @@ import pytest
 from support.devices import GPU
 from support.golden import paged
 
-from matbench.features.probes import cases
+from matbench import workloads
+from matbench.features.probes import cases, shapes
 from matbench.kernelfile import sweep
 from matbench.model import Kernel, LaunchRules, Problem
 
@@ -90,3 +91,12 @@ def test_pages(file_regression: Any) -> None:
         large = [one for one in found if gib is None or "more than 2³" in one[0]]
         pages[name] = "\n".join(f"{purpose}: {told(case.problem)}" for purpose, case in large)
     file_regression.check(paged(pages), encoding="utf-8")
+
+
+def test_large_shapes_just_exceed_what_they_are_said_to_exceed() -> None:
+    elements = {"2³¹ elements": 2**31, "2³² bytes": 2**30, "2³¹ bytes": 2**29}
+    for large in shapes.large(workloads.MATMUL):
+        for (m, n, k, batch), said in large.items():
+            what, matrix = said.removeprefix("more than ").split(" in ")
+            of_matrix = {"A": m * k, "B": k * n, "C": m * n}[matrix[0]]
+            assert 1 < of_matrix * batch / elements[what] < 1.04, said

@@ -6,7 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,9 @@ def is_path(name: str) -> bool:
 
 
 #: What files in the forms of other evaluators have.
-_SUBMITTED = re.compile(rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point)\b")
+_SUBMITTED = re.compile(
+    rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point|PYBIND11_MODULE|TORCH_LIBRARY)\b"
+)
 
 
 def parsed(
@@ -70,6 +72,16 @@ def parsed(
         if read is not None:
             return read
     return catalogue.parse(data, path, shown_as, given), ""
+
+
+def problem_files(
+    text: str, name: str, names: Collection[str], given: Mapping[str, Any]
+) -> Iterable[str]:
+    """Of the files with these names, those that may be a submission's problem."""
+    if not _SUBMITTED.search(text.encode()) or not registry.has(registry.SUBMISSIONS):
+        return ()
+    found: Iterable[str] = registry.load(registry.SUBMISSIONS).beside(text, name, names, given)
+    return found
 
 
 def load(path: Path, given: Mapping[str, Any], shown_as: str | None = None) -> tuple[Kernel, str]:
@@ -183,7 +195,7 @@ class KernelFiles:
         folder = click.get_current_context().with_resource(temporary.folder())
         root, name = revision.place(version)
         sha = revision.commit(str(version), version.revision, root)
-        taken = revision.take(version, root, name, sha, folder, self.given)
+        taken = revision.take(version, root, name, sha, folder, self.given, problem_files)
         if taken is None:
             return None
         kernel, _ = load(taken.path, taken.given, taken.shown)

@@ -175,7 +175,7 @@ def test_which_product_a_reference_computes(
     found = problem.of_file(file)
     where = found.table.pop("launch", {})
     assert found.table | where == {"transpose": transpose, "sizes": sizes, **more}
-    assert found.split == (3 if where else 1)
+    assert found.split == ([3] if where else [])
 
 
 @pytest.mark.parametrize(
@@ -214,8 +214,8 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
     assert found is not None
     assert found.table["args"] == ["A", "B", "scale_a", "scale_b", "C"]
     assert (found.table["transpose"], found.table["scales"]) == ("NT", "blocks")
-    with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 2 values"):
-        forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b = data"), "submission.py")
+    with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 4 values"):
+        forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
             "solve(const half *A, const half *B, half *C, int M, int N, int K, float alpha, "
             "float beta)",
             [*"ABCMNK", "alpha", "beta"],
-            {},
+            {"alpha": 1.5, "beta": 0.5},
         ),
         (
             "solve(const float *A, const float *B, float *C, int BATCH, int M, int N, int K)",
@@ -367,13 +367,14 @@ def test_other_json_is_no_solution() -> None:
 def test_sources_in_cpp_are_loaded_by_pytorch(tmp_path: Path) -> None:
     """What is run is Python that compiles them when it is loaded."""
     spec = {"entry_point": "mm.cu::run", "binding": "torch"}
-    sources = [{"path": "mm.cu", "content": "// CUDA\n"}, {"path": "mm.h", "content": ""}]
+    code = "PYBIND11_MODULE(m)\n"
+    sources = [{"path": "mm.cu", "content": code}, {"path": "mm.h", "content": ""}]
     data = json.dumps(SOLUTION | {"spec": spec, "sources": sources}).encode()
     found = solution.unpacked(data, Path("solution.json"))
     assert found is not None
     assert (found.call, found.file.suffix) == ("module.run", ".py")
     assert "sources=[str(here / name) for name in ['mm.cu']]" in found.text
-    assert (found.file.parent / "mm.cu").read_text() == "// CUDA\n"
+    assert (found.file.parent / "mm.cu").read_text() == code
 
 
 def test_programs_judge_submissions(tmp_path: Path) -> None:
@@ -392,7 +393,7 @@ def test_a_reference_runs_without_matbench_in_its_way(tmp_path: Path) -> None:
     file.write_text(text)
     assert problem.of_file(file).table["transpose"] == "NN"
     asked = tmp_path / "asked.json"
-    asked.write_text(json.dumps({"file": text.replace("A @ B", "A")}))
+    asked.write_text(json.dumps({"file": text.replace("A @ B", "A"), "is_own": False}))
     command = [sys.executable, "-m", "matbench.features.submissions.reference", str(asked)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -162,7 +162,7 @@ def _first_right(ways: Iterable[_Way], info: DeviceInfo) -> tuple[_Way | None, s
             wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
             if wrong is None:
                 return (way, kernel), ""
-            closest = wrong if closest is None or wrong.status == "wrong" else closest
+            closest = wrong if closest is None or wrong.check is not None else closest
             if wrong.check == "staggered":  # the call is right, but not the function
                 break
             if time.monotonic() > end_s:

@@ -40,6 +40,8 @@ _IN_PYTHON = {"M": "A.shape[-2]", "K": "A.shape[-1]", "N": "B.shape[-1]", "batch
 #: Libraries whose arrays matbench cannot make, in forms that have submissions of theirs.
 _UNKNOWN = re.compile(r"^\s*(?:import|from)\s+(tinygrad|cutlass)\b", re.MULTILINE)
 _SOLVE_H = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"solve\.h"', re.MULTILINE)
+#: What is raised of a result that is another one than was asked for.
+_RESULT_ERROR = "__import__('matbench.errors').errors.ResultError"
 #: What the tuple of kernelbot's `custom_kernel` has, by its length.
 _TUPLES = {
     2: ("A", "B"),
@@ -261,7 +263,7 @@ def _kernelbot(
     table = _OF_TUPLES[count] | ({} if problem is None else problem.table)
     if count == 5:
         table["args"] = [*roles]
-    check = "if returned is None:", '    raise TypeError("custom_kernel returned nothing")'
+    check = "if returned is None:", f'    raise {_RESULT_ERROR}("custom_kernel returned nothing")'
     below = _below(text, roles, f"custom_kernel(({', '.join(roles)}))", after=check)
     return Submission("kernelbot's form", below, table)
 
@@ -308,7 +310,7 @@ def _flat(problem: Product) -> tuple[str, ...]:
     return (
         f"wanted = ({', '.join(map(str, problem.split))}, {rows}, {columns})",
         "if tuple(returned.shape) != wanted:",
-        '    raise ValueError(f"returned {tuple(returned.shape)} instead of {wanted}")',
+        "    raise " + _RESULT_ERROR + '(f"returned {tuple(returned.shape)} instead of {wanted}")',
         "returned = returned.reshape(-1, wanted[-1])",
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -74,13 +74,11 @@ def parsed(
     return catalogue.parse(data, path, shown_as, given), ""
 
 
-def problem_files(
-    text: str, name: str, names: Collection[str], given: Mapping[str, Any]
-) -> Iterable[str]:
-    """Of the files with these names, those that may be a submission's problem."""
-    if not _SUBMITTED.search(text.encode()) or not registry.has(registry.SUBMISSIONS):
+def problem_files(*given: Any) -> Iterable[str]:
+    """The files that a submission is read with, for `revision.take`."""
+    if not registry.has(registry.SUBMISSIONS):
         return ()
-    found: Iterable[str] = registry.load(registry.SUBMISSIONS).beside(text, name, names, given)
+    found: Iterable[str] = registry.load(registry.SUBMISSIONS).beside(*given)
     return found
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from matbench.errors import UsageError, listed
 from matbench.features.submissions.problem import Product
+from matbench.features.submissions.solution import Unpacked
 from matbench.features.submissions.supplied import with_supplied
 from matbench.kernelfile import includes, signature
 from matbench.kernelfile.signature import Signature
@@ -43,19 +44,11 @@ _SOLVE_H = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"solve\.h"', re.MULTILINE)
 #: What is raised of a result that is another one than was asked for.
 _RESULT_ERROR = "__import__('matbench.errors').errors.ResultError"
 #: What the tuple of kernelbot's `custom_kernel` has, by its length.
-_TUPLES = {
-    2: ("A", "B"),
-    3: ("A", "B", "C"),
-    5: ("A", "B", *SCALE_OF.values(), "C"),
-}
-#: The usual types of those problems.
-_OF_TUPLES: dict[int, dict[str, Any]] = {
-    2: {"precision": "float16"},
-    3: {"precision": "float16"},
-    5: {
-        "precision": "e4m3", "storage": "e4m3", "result": "bfloat16", "transpose": "NT",
-        "scales": "blocks", "accumulator": "float22", "promotes": 128,
-    },
+_TUPLES = {2: (*"AB",), 3: (*"ABC",), 5: (*"AB", *SCALE_OF.values(), "C")}
+#: The usual types of those with scales.
+_SCALED = {
+    "precision": "e4m3", "storage": "e4m3", "result": "bfloat16", "transpose": "NT",
+    "scales": "blocks", "accumulator": "float22", "promotes": 128,
 }  # fmt: skip
 
 
@@ -84,12 +77,11 @@ def of_python(
         return None  # whoever reads it says so
     names = _named(module)
     if "ModelNew" in names:
-        _require_matrices(names["ModelNew"], shown)
         return _kernelbench(text, {*names}, problem("ModelNew"))
     if "custom_kernel" in names:
         found = problem("custom_kernel")
-        text = with_supplied(text, module, folder)
-        return _kernelbot(text, module, names["custom_kernel"], shown, found)
+        function, text = names["custom_kernel"], with_supplied(text, folder)
+        return _kernelbot(text, module, function, shown, found)
     for name in _FORMS:
         roles = _roles([one.arg for one in _taken(names.get(name))], name)
         if roles is not None:
@@ -132,9 +124,8 @@ def _taken(function: ast.AST | None) -> list[ast.arg]:
     given = function.args
     positional = [*given.posonlyargs, *given.args]
     required = len(positional) - len(given.defaults)
-    optional = [one for one in positional[required:] if one.arg.lower() in _NAMES]
-    by_name = [one for one in given.kwonlyargs if one.arg.lower() in _NAMES]
-    return [*positional[:required], *optional, *by_name]
+    others = (*positional[required:], *given.kwonlyargs)
+    return [*positional[:required], *(one for one in others if one.arg.lower() in _NAMES)]
 
 
 def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> Submission:
@@ -149,7 +140,8 @@ def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) 
         is_by_name = parameter in function.args.kwonlyargs  # type: ignore[attr-defined]
         passed.append(f"{parameter.arg}={value}" if is_by_name else value)
     parameters = [role for role in roles if role not in _IN_PYTHON]
-    below = _below(text, parameters, f"{name}({', '.join(passed)})", fills_C="C" in roles)
+    call = f"{'' if 'C' in roles else 'return '}{name}({', '.join(passed)})"
+    below = _below(text, parameters, call)
     table = {"precision": "float16"} if "alpha" in roles else {}
     return Submission(_FORMS[name], below, table | _table(roles))
 
@@ -214,17 +206,6 @@ def _roles(given: Sequence[str], function: str) -> list[str] | None:
     return None
 
 
-def _require_matrices(model: ast.AST, shown: str) -> None:
-    """`UsageError` if the objects of this class are not called with two matrices."""
-    for method in getattr(model, "body", ()):
-        if not isinstance(method, ast.FunctionDef) or method.name != "forward":
-            continue
-        given = [one.arg for one in method.args.args[1:]]
-        if method.args.vararg is None and (len(given) < 2 or len(_taken(method)) > 3):
-            told = f"ModelNew.forward takes {', '.join(given) or 'nothing'}, not two matrices"
-            raise UsageError(f"{shown}:{method.lineno}: {told}")
-
-
 def _kernelbench(text: str, names: set[str], problem: Product | None) -> Submission:
     """A class whose objects are called with A and B; one is made when the file is loaded, where
     compilers have time."""
@@ -240,12 +221,12 @@ submission_model = ModelNew({inits})
 submission_run = submission_model if callable(submission_model) else submission_model.forward
 submission_place = []
 """
-    to_device = (
-        'if not submission_place and hasattr(submission_model, "to"):',
+    below = _below(
+        made, "AB", 'if not submission_place and hasattr(submission_model, "to"):',
         "    submission_place.append(submission_model.to(A.device))",
-    )
-    call = f"submission_run({', '.join(problem.given)})"
-    below = _below(made, "AB", call, before=to_device, after=_flat(problem))
+        f"returned = submission_run({', '.join(problem.given)})", *_flat(problem),
+        "return returned",
+    )  # fmt: skip
     return Submission("KernelBench's form", below, problem.table)
 
 
@@ -260,45 +241,43 @@ def _kernelbot(
             "matbench knows (a, b, c) of matmul_v2 and (a, b, a_scale, b_scale, c) of fp8-mm"
         )
     roles = _TUPLES[count]
-    table = _OF_TUPLES[count] | ({} if problem is None else problem.table)
-    if count == 5:
-        table["args"] = [*roles]
-    check = "if returned is None:", f'    raise {_RESULT_ERROR}("custom_kernel returned nothing")'
-    below = _below(text, roles, f"custom_kernel(({', '.join(roles)}))", after=check)
+    usual: dict[str, Any] = {"precision": "float16"} if count < 5 else {**_SCALED, "args": [*roles]}
+    table = usual | ({} if problem is None else problem.table)
+    below = _below(
+        text, roles, f"returned = custom_kernel(({', '.join(roles)}))", "if returned is None:",
+        f"    raise {_RESULT_ERROR}('custom_kernel returned nothing')", "return returned",
+    )  # fmt: skip
     return Submission("kernelbot's form", below, table)
 
 
 def _count(function: ast.AST, module: ast.Module) -> int:
     """How many values the tuple has that a function takes apart; 3 if it does not say."""
     name = next((one.arg for one in _taken(function)), "data")
-    most = 3
-    for node in ast.walk(module):
-        if getattr(getattr(node, "value", None), "id", "") != name:
-            continue
-        if isinstance(node, ast.Assign) and isinstance(target := node.targets[0], ast.Tuple):
-            has_rest = any(isinstance(one, ast.Starred) for one in target.elts)
-            return max(3, len(target.elts)) if has_rest else len(target.elts)
-        if isinstance(node, ast.Subscript) and getattr(node.slice, "value", 0) in (3, 4):
-            most = 5
-    return most
+    code = ast.unparse(module)
+    for names in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = {name}$", code, re.MULTILINE):
+        count: int = names.count(",") + 1
+        return max(3, count) if "*" in names else count
+    return 5 if re.search(rf"\b{name}\[[34]\]", code) else 3
 
 
-def of_solution(text: str, call: str, problem: Product, *, fills_C: bool, form: str) -> Submission:
+def of_solution(solution: Unpacked, problem: Product) -> Submission:
     """A function that takes the inputs of a definition, and its output if it `fills_C`."""
     table, roles, given = problem.table, [*problem.roles], [*problem.given]
-    if fills_C:
+    if solution.fills_C:
         sides = ", ".join(map(str, problem.split))
         roles.append("C")
         given.append(f"C.reshape({sides}, -1, C.shape[-1])" if problem.split else "C")
     if len(problem.roles) > 2:
         table = table | {"args": roles}
-    unwrapped = (
-        "returned = [*returned.values()] if isinstance(returned, dict) else returned",
-        "[returned] = returned if isinstance(returned, (list, tuple)) else [returned]",
-    )
-    after = (*unwrapped, *_flat(problem))
-    below = _below(text, roles, f"{call}({', '.join(given)})", fills_C=fills_C, after=after)
-    return Submission(form, below, table)
+    lines = [f"{solution.call}({', '.join(given)})"]
+    if not solution.fills_C:
+        lines = [
+            f"returned = {lines[0]}",
+            "returned = [*returned.values()] if isinstance(returned, dict) else returned",
+            "[returned] = returned if isinstance(returned, (list, tuple)) else [returned]",
+            *_flat(problem), "return returned",
+        ]  # fmt: skip
+    return Submission(solution.form, _below(solution.text, roles, *lines), table)
 
 
 def _flat(problem: Product) -> tuple[str, ...]:
@@ -315,17 +294,8 @@ def _flat(problem: Product) -> tuple[str, ...]:
     )
 
 
-def _below(
-    text: str,
-    roles: Iterable[str],
-    call: str,
-    *,
-    fills_C: bool = False,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-) -> str:
-    """The text, and what calls it; what a function returns that fills C says nothing."""
-    lines = [call] if fills_C else [*before, f"returned = {call}", *after, "return returned"]
+def _below(text: str, roles: Iterable[str], *lines: str) -> str:
+    """The text, and below it the function of these that calls a submission."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"{text}\n\n\ndef {CALL}({', '.join(roles)}):\n{body}"
 

@@ -78,9 +78,9 @@ def of_file(path: Path) -> Product:
 
 def _of_python(text: str, path: Path, test: _Sides) -> Product:
     """That of a `Model`, or of a `ref_kernel` with one of its tests."""
-    text = with_supplied(text, python_file.tree(text, str(path)), path.parent)
+    python_file.tree(text, str(path))
     is_own = re.search(r"^(?:class )?ModelNew\b", text, re.MULTILINE) is not None
-    return _asked({"file": text, "is_own": is_own, "test": test}, path)
+    return _asked({"file": with_supplied(text, path.parent), "is_own": is_own, "test": test}, path)
 
 
 class _Axis(msgspec.Struct):

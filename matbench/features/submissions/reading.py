@@ -71,26 +71,21 @@ def _of_solution(
     one = solution.unpacked(data, path)
     if one is None:
         return None
-    if PROBLEM in given:
-        place: Path | None = path.parent / str(given[PROBLEM])
-    else:
-        place = next(_definitions(path, one.definition), None)
+    named = [path.parent / str(given[PROBLEM])] if PROBLEM in given else []
+    place = next(iter(named or _definitions(path, one.definition)), None)
     if place is None:
         raise UsageError(
             f"{path}: its definition is not there: {one.definition!r:.60}; name its file, as in "
             "--front-matter problem=definition.json"
         )
-    found = forms.of_solution(
-        one.text, one.call, of_file(place), fills_C=one.fills_C, form=one.form
-    )
-    return _kernel(found, one.file, str(path), table)
+    return _kernel(forms.of_solution(one, of_file(place)), one.file, str(path), table)
 
 
 def _definitions(path: Path, name: str) -> Iterator[Path]:
     """The files that may have a definition of that name: beside its solution, or in the folder
     `definitions` of flashinfer-bench's dataset."""
     names = f"{name}.json", "definition.json"
-    yield from (place for one in names if (place := path.parent / one).is_file())
+    yield from (place for one in names if (place := path.parent / one).is_file() and place != path)
     for above in path.absolute().parents:
         found = (above / "definitions").rglob("*.json")
         yield from (place for place in found if place.name == names[0])
@@ -111,6 +106,8 @@ def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Prod
 def beside(text: str, name: str, names: Collection[str], given: Mapping[str, Any]) -> list[str]:
     """Of the files with these names, those that a submission, of that text and name, may be read
     with: its problem and what belongs to that, and the sources of a solution."""
+    if not re.search(r"\b(?:ModelNew|custom_kernel|entry_point)\b", text):
+        return []
     folder = posixpath.dirname(name)
     asked = posixpath.normpath(posixpath.join(folder, str(given.get(PROBLEM, "."))))
     folders = folder, posixpath.dirname(asked)

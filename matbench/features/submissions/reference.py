@@ -80,8 +80,8 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     if len(B) == 3:
         table["batch"] = A[0]
     if split:
-        where = table.get("launch", {}).get("where", [])
-        table["launch"] = {"where": [*where, f"M % {math.prod(split)} == 0"]}
+        where = table.setdefault("launch", {}).setdefault("where", [])
+        where.append(f"M % {math.prod(split)} == 0")
     given = [
         _given(role, shape, split, scales) for role, shape in zip(roles, of.shapes, strict=True)
     ]
@@ -301,10 +301,8 @@ def _scaled(A: Any, B: Any, of_A: Any, of_B: Any) -> tuple[str, Any, Any]:
     if of_A.size == M and N in B.shape:
         shape = (-1, 1) if len(B) == N else (1, -1)
         return "rows", A * of_A.reshape(-1, 1), B * of_B.reshape(shape)
-    raise NoProductError(
-        f"has scales of {of_A.shape} and {of_B.shape}; matbench knows one for each matrix, for "
-        f"each row of A and column of B, and for each 1×{_BLOCK} of A and {_BLOCK}×{_BLOCK} of B"
-    )
+    told = f"has scales of {of_A.shape} and {of_B.shape}"
+    raise NoProductError(f"{told}; matbench knows those of matrices, rows, and blocks of {_BLOCK}")
 
 
 def _sides(shapes: Sequence[Sequence[Any]], transpose: str) -> tuple[Any, Any, Any]:

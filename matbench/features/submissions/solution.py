@@ -95,8 +95,8 @@ def unpacked(data: bytes, path: Path) -> Unpacked | None:
     if any(map(_TORCH.search, texts.values())):
         text += "\nimport torch\n"
     form = "SOL-ExecBench's form" if found.spec.languages else _FORM
-    fills_C, of = found.spec.destination_passing_style, found.definition
-    return Unpacked(file, text, call, fills_C, of, form)
+    fills_C = found.spec.destination_passing_style
+    return Unpacked(file, text, call, fills_C, found.definition, form)
 
 
 def _called(

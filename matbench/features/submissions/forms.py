@@ -149,14 +149,14 @@ def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) 
 def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     """The submission in a CUDA file, which is called on the host; None if it is in no form. Of
     LeetGPU, it may include `solve.h`, which declares the function."""
-    own = None if (folder / "solve.h").is_file() else _SOLVE_H.search(text)
+    header = _SOLVE_H.search(text)
     for function in signature.host_functions(text):
-        if function.name not in _FORMS or not (function.is_extern_c or _SOLVE_H.search(text)):
-            continue
-        form = _FORMS[function.name]
-        table = _called_on_host(function, form, shown)
-        if table is not None:
-            return Submission(form, text if own is None else text.replace(own[0], ""), table)
+        is_declared = function.is_extern_c or (header is not None and function.name == "solve")
+        form = _FORMS.get(function.name) if is_declared else None
+        table = _called_on_host(function, form, shown) if form is not None else None
+        if form is not None and table is not None:
+            is_there = header is None or (folder / "solve.h").is_file()
+            return Submission(form, text if is_there else _SOLVE_H.sub("", text), table)
     if re.search(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY)\b", text):
         raise UsageError(
             f"{shown}: a module for PyTorch; name a Python file that loads it, as with "
@@ -241,8 +241,11 @@ def _kernelbot(
             "matbench knows (a, b, c) of matmul_v2 and (a, b, a_scale, b_scale, c) of fp8-mm"
         )
     roles = _TUPLES[count]
-    usual: dict[str, Any] = {"precision": "float16"} if count < 5 else {**_SCALED, "args": [*roles]}
-    table = usual | ({} if problem is None else problem.table)
+    table: dict[str, Any] = {"precision": "float16"} if count < 5 else _SCALED
+    if problem is not None:
+        table = problem.table if problem.values else table | problem.table
+    if count == 5:
+        table = table | {"args": [*roles]}
     below = _below(
         text, roles, f"returned = custom_kernel(({', '.join(roles)}))", "if returned is None:",
         f"    raise {_RESULT_ERROR}('custom_kernel returned nothing')", "return returned",

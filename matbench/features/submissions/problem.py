@@ -125,16 +125,19 @@ def _of_definition(text: str, path: Path) -> dict[str, Any]:
     if unknown := needed - {*found.axes}:
         raise UsageError(f"{path}: no definition of a product: no axis {min(unknown)}")
     python_file.tree(found.reference, f"{path}: reference")
-    values = {name: axis.value for name, axis in found.axes.items()}
-    workloads = []
-    for given in _workloads(path):
-        known = {name: value for name, value in (values | given).items() if value is not None}
+
+    def known(given: dict[str, int]) -> dict[str, int]:
         for name, axis in found.axes.items():
-            with suppress(MatbenchError):  # it is no expression, or lacks an axis
-                known[name] = int(expressions.evaluate(axis.expression, known))
-        workloads += [known] if needed <= {*known} else []
+            with suppress(MatbenchError):  # it has no expression, or that needs another axis
+                given[name] = int(expressions.evaluate(axis.expression, given))
+        return given
+
+    values = known({name: axis.value for name, axis in found.axes.items() if axis.value})
+    workloads = [known(values | given) for given in _workloads(path)]
     return {
-        "reference": found.reference, "shapes": shapes, "axes": values, "workloads": workloads,
+        "reference": found.reference, "shapes": shapes,
+        "axes": {name: values.get(name) for name in found.axes},
+        "workloads": [one for one in workloads if needed <= {*one}],
         "kinds": [one.dtype for one in found.inputs.values()],
         "result": next((one.dtype for one in found.outputs.values()), None),
     }  # fmt: skip

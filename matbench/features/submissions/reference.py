@@ -161,7 +161,7 @@ def _of_task(names: dict[str, Any], test: dict[str, int]) -> Reference:
         rest = []
     return Reference(
         lambda *inputs: names["ref_kernel"]((*inputs, *rest)), _maker(given),
-        [tuple(one.shape) for one in given], [*map(_kind, given)], values=len(given) + len(rest),
+        [tuple(one.shape) for one in given], [*map(_kind, given)], values=len(made),
     )  # fmt: skip
 
 

@@ -80,6 +80,10 @@ class LackingError(BuildError):
     """This machine lacks what the case needs, so that it is skipped."""
 
 
+class ResultError(CaseError):
+    """A function ran, and returned something else than was asked for, so that the case is wrong."""
+
+
 class OutOfMemoryError(CaseError):
     """The device or the host has not enough memory."""
 

@@ -52,7 +52,9 @@ def is_path(name: str) -> bool:
 
 
 #: What files in the forms of other evaluators have.
-_SUBMITTED = re.compile(rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point)\b")
+_SUBMITTED = re.compile(
+    rb"\b(?:ModelNew|custom_kernel|solve|solution|entry_point|PYBIND11_MODULE|TORCH_LIBRARY)\b"
+)
 
 
 def parsed(
@@ -70,6 +72,14 @@ def parsed(
         if read is not None:
             return read
     return catalogue.parse(data, path, shown_as, given), ""
+
+
+def problem_files(*given: Any) -> Iterable[str]:
+    """The files that a submission is read with, for `revision.take`."""
+    if not registry.has(registry.SUBMISSIONS):
+        return ()
+    found: Iterable[str] = registry.load(registry.SUBMISSIONS).beside(*given)
+    return found
 
 
 def load(path: Path, given: Mapping[str, Any], shown_as: str | None = None) -> tuple[Kernel, str]:
@@ -183,7 +193,7 @@ class KernelFiles:
         folder = click.get_current_context().with_resource(temporary.folder())
         root, name = revision.place(version)
         sha = revision.commit(str(version), version.revision, root)
-        taken = revision.take(version, root, name, sha, folder, self.given)
+        taken = revision.take(version, root, name, sha, folder, self.given, problem_files)
         if taken is None:
             return None
         kernel, _ = load(taken.path, taken.given, taken.shown)

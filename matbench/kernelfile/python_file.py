@@ -65,13 +65,7 @@ def parse(
     file, name = split(str(path))
     shown = shown_as or file
     source = decoded(data, shown)
-    try:
-        module = includes.python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise UsageError(
-            f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
-        ) from None
+    module = tree(source, shown)
     function = _function(module, source, shown, name)
     for opening in _OPENING.finditer(source):
         if not FENCE.match(source, opening.start()):
@@ -89,6 +83,17 @@ def parse(
         sha256=includes.identity(data + said, kernel.includes),
         arrays=reader.arrays,
     )
+
+
+def tree(source: str, shown: str) -> ast.Module:
+    """The tree of a Python file; a `UsageError` names the line that is wrong."""
+    try:
+        return includes.python(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise UsageError(
+            f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
+        ) from None
 
 
 def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:

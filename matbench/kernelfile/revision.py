@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -91,9 +91,15 @@ def commit(asked: str, revision: str, root: Path) -> str:
     return found
 
 
+#: From the text of a file, its name, those of all files, and its front matter of the command line:
+#: the names of other files that it is read with.
+Beside = Callable[[str, str, Collection[str], Mapping[str, Any]], Iterable[str]]
+
+
 def take(
-    version: Version, root: Path, name: str, sha: str, folder: Path, given: Mapping[str, Any]
-) -> Taken | None:
+    version: Version, root: Path, name: str, sha: str, folder: Path, given: Mapping[str, Any],
+    beside: Beside = lambda *_: (),
+) -> Taken | None:  # fmt: skip
     """Write the files of a version, as of a commit, to the folder; None if it has no such file.
 
     `UsageError`: a name leads out of the folder, or a file cannot be read or is too large.
@@ -103,10 +109,10 @@ def take(
     if name not in committed.names:
         return None
     text, path = committed.take(name), folder / name
+    for other in beside(text, name, committed.names, given):
+        committed.take(other)
     table = path.with_suffix(".toml").relative_to(folder).as_posix()
-    beside = (
-        tables.Beside(str(version), committed.take(table)) if table in committed.names else None
-    )
+    own = tables.Beside(str(version), committed.take(table)) if table in committed.names else None
     given = dict(given)
     if "include_dirs" in given:
         now = [
@@ -118,7 +124,7 @@ def take(
             for at in now
         ]
     if path.suffix != ".py":
-        wanted = tables.Table(str(version), text, beside, given).values.get("include_dirs", [])
+        wanted = tables.Table(str(version), text, own, given).values.get("include_dirs", [])
         for include_dir in wanted if tables.fits(wanted, "include_dirs") else ():
             at = Path(os.path.normpath(path.parent / include_dir))
             committed.folders += (at,)

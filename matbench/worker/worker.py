@@ -27,11 +27,12 @@ from matbench.errors import (
     LackingError,
     MatbenchError,
     OutOfMemoryError,
+    ResultError,
     explanation,
 )
 from matbench.kernelfile.suspicions import suspicions
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import Outcome, Status
 from matbench.worker.builders import Builders
 from matbench.worker.output import Listener
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
@@ -244,7 +245,8 @@ class Worker:
     def failed(self, case: Case, error: CaseError) -> Outcome:
         """The outcome of a case that ended with this error."""
         self._late[case.build_key] += isinstance(error, LateError)
-        return not_measured(case, self.device, "failed", error.reason)
+        status: Status = "wrong" if isinstance(error, ResultError) else "failed"
+        return not_measured(case, self.device, status, error.reason)
 
     def forget(self) -> None:
         """Let go of all builds, so that memory does not grow with the number of kernels."""

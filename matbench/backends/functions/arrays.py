@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from matbench.backends.cuda.program import Bindings
 from matbench.backends.protocol import Address, Array
-from matbench.errors import BuildError, CaseError
+from matbench.errors import BuildError, CaseError, ResultError
 from matbench.model import Kernel
 
 
@@ -230,11 +230,11 @@ def _require_own(is_own: bool, returned: Any, wanted: str, where: object = None)
     if not is_own:
         kind = "nothing" if returned is None else type(returned).__name__
         on = f" on {where}" if where else ""
-        raise CaseError(f"returned {kind}{on} instead of {wanted}")
+        raise ResultError(f"returned {kind}{on} instead of {wanted}")
 
 
 def _require(returned: Any, wanted: Array) -> None:
     kind, shape = str(returned.dtype).removeprefix("torch."), tuple(returned.shape)
     if (kind, shape) != (wanted.storage, wanted.shape):
         sides, asked = ("×".join(map(str, s)) for s in (shape, wanted.shape))
-        raise CaseError(f"returned {kind}, {sides}, instead of {wanted.storage}, {asked}")
+        raise ResultError(f"returned {kind}, {sides}, instead of {wanted.storage}, {asked}")

@@ -262,7 +262,7 @@ def _first_right(
                     wrong = next((one for one in outcomes if one.status != "measured"), None)
                     if wrong is None:
                         return (way, kernel), ""
-                    closest = wrong if closest is None or wrong.status == "wrong" else closest
+                    closest = wrong if closest is None or wrong.check is not None else closest
                     said = f"no call is right; closest: {_first_line(closest)}"
                     if wrong.check == "staggered":  # the call is right, but not the function
                         return None, said

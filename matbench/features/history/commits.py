@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from matbench import programs
-from matbench.cli.selection import load
+from matbench.cli.selection import load, problem_files
 from matbench.errors import UsageError
 from matbench.kernelfile import revision
 from matbench.kernelfile.includes import code_of
@@ -114,7 +114,7 @@ def versions(
         for sha, commit, date, subject in waiting:
             by_commit[sha], as_of = None, now._replace(revision=commit)
             try:
-                taken = revision.take(as_of, root, name, sha, folder / sha, given)
+                taken = revision.take(as_of, root, name, sha, folder / sha, given, problem_files)
                 if taken is None:
                     continue
                 names |= taken.names

@@ -9,12 +9,16 @@ has the forms.
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from matbench.errors import UsageError, listed
 from matbench.features.submissions.problem import Product
+from matbench.features.submissions.solution import Unpacked
+from matbench.features.submissions.supplied import with_supplied
 from matbench.kernelfile import includes, signature
 from matbench.kernelfile.signature import Signature
 from matbench.model import SCALE_OF
@@ -24,25 +28,27 @@ CALL = "submission_call"
 _LEETGPU, _TENSARA = "LeetGPU's form", "Tensara's form"
 _FORMS = {"solve": _LEETGPU, "solution": _TENSARA}
 WITHOUT_PROBLEM = (_LEETGPU, _TENSARA)
-#: What their sizes are to BLAS. LeetGPU's plain product has an A of M×N and a B of N×K; its others,
-#: with factors or batches, have those of BLAS.
-_SIZES = {"m": "M", "n": "N", "k": "K", "batch": "batch"}
-_PLAIN_LEETGPU = {"m": "M", "n": "K", "k": "N"}
-_FACTORS = {"alpha": "alpha", "beta": "beta"}
+#: What the numbers of each form are to BLAS, in its order; names may be in any. LeetGPU's plain
+#: product has an A of M×N and a B of N×K; Tensara's N alone is of squares, M and K of a vector.
+_NUMBERS = {
+    "solve": ("M K N", "batch M N K", "M N K alpha beta"),
+    "solution": ("M N K", "batch M N K", "N", "M K"),
+}
+_NAMES = {"m", "n", "k", "batch", "alpha", "beta"}
+_OTHER_NAMES = {"b": "batch", "bs": "batch", "batch_size": "batch"}
 #: The sizes of the matrices of a call in Python, by their names in BLAS.
 _IN_PYTHON = {"M": "A.shape[-2]", "K": "A.shape[-1]", "N": "B.shape[-1]", "batch": "A.shape[0]"}
+#: Libraries whose arrays matbench cannot make, in forms that have submissions of theirs.
+_UNKNOWN = re.compile(r"^\s*(?:import|from)\s+(tinygrad|cutlass)\b", re.MULTILINE)
+_SOLVE_H = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"solve\.h"', re.MULTILINE)
+#: What is raised of a result that is another one than was asked for.
+_RESULT_ERROR = "__import__('matbench.errors').errors.ResultError"
 #: What the tuple of kernelbot's `custom_kernel` has, by its length.
-_TUPLES = {
-    3: ("A", "B", "C"),
-    5: ("A", "B", *SCALE_OF.values(), "C"),
-}
-#: The usual types of those problems.
-_OF_TUPLES: dict[int, dict[str, Any]] = {
-    3: {"precision": "float16"},
-    5: {
-        "precision": "e4m3", "storage": "e4m3", "result": "bfloat16", "transpose": "NT",
-        "scales": "blocks", "accumulator": "float22", "promotes": 128,
-    },
+_TUPLES = {2: (*"AB",), 3: (*"ABC",), 5: (*"AB", *SCALE_OF.values(), "C")}
+#: The usual types of those with scales.
+_SCALED = {
+    "precision": "e4m3", "storage": "e4m3", "result": "bfloat16", "transpose": "NT",
+    "scales": "blocks", "accumulator": "float22", "promotes": 128,
 }  # fmt: skip
 
 
@@ -55,7 +61,10 @@ class Submission(NamedTuple):
 
 
 def of_python(
-    text: str, shown: str, problem: Callable[[str], Product | None] = lambda name: None
+    text: str,
+    shown: str,
+    problem: Callable[[str], Product | None] = lambda name: None,
+    folder: Path = Path(),
 ) -> Submission | None:
     """The submission in a Python file; None if it is in none of the forms. `problem` is that of the
     class or function of this name.
@@ -66,161 +75,232 @@ def of_python(
         module = includes.python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # whoever reads it says so
-    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
-    classes = {node.name for node in module.body if isinstance(node, ast.ClassDef)}
-    if "ModelNew" in classes:
-        return _kernelbench(text, {*functions}, problem("ModelNew"))
-    if "custom_kernel" in functions:
-        kernel = functions["custom_kernel"]
-        return _kernelbot(text, module, kernel, shown, problem("custom_kernel"))
-    for name, form in _FORMS.items():
-        if name in functions:
-            roles = _roles([parameter.arg for parameter in functions[name].args.args], name)
-            if roles is None:
-                return None
-            matrices = [role for role in roles if role in "ABC"]
-            named = [role for role in roles if role in _FACTORS]
-            passed = ", ".join(_IN_PYTHON.get(role, role) for role in roles)
-            more = ", ".join([*matrices, *named])
-            below = _below(text, more, f"{name}({passed})", fills_C="C" in roles)
-            return Submission(form, below, _table(roles))
+    names = _named(module)
+    if "ModelNew" in names:
+        return _kernelbench(text, {*names}, problem("ModelNew"))
+    if "custom_kernel" in names:
+        found = problem("custom_kernel")
+        function, text = names["custom_kernel"], with_supplied(text, folder)
+        return _kernelbot(text, module, function, shown, found)
+    for name in _FORMS:
+        roles = _roles([one.arg for one in _taken(names.get(name))], name)
+        if roles is not None:
+            if (unknown := _UNKNOWN.search(text)) is not None:
+                told = f"{shown}: uses {unknown[1]}; matbench calls PyTorch, Triton, JAX and CuPy"
+                raise UsageError(told)
+            return _of_function(text, name, names[name], roles)
     return None
 
 
-def of_cuda(text: str, shown: str) -> Submission | None:
-    """The submission in a CUDA file, which is called on the host; None if it is in no form."""
-    for name, form in _FORMS.items():
-        if not re.search(rf'extern\s+"C"[^;{{}}]*\b{name}\s*\(', text):
-            continue
-        function = next((f for f in signature.host_functions(text) if f.name == name), None)
-        if function is not None:
-            return Submission(form, text, _called_on_host(function, form, shown))
+def _named(module: ast.Module) -> dict[str, ast.AST]:
+    """What the names at the top of a module stand for: functions, lambdas and classes, also in a
+    call such as `torch.compile(f)`, or whatever else is assigned or imported."""
+    found: dict[str, ast.AST] = {}
+    kinds = ast.FunctionDef, ast.ClassDef, ast.Lambda
+    for node in _at_top(module.body):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name: alias for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            within = [found.get(getattr(one, "id", ""), one) for one in ast.walk(node.value)]
+            meant = next((one for one in within if isinstance(one, kinds)), node.value)
+            found |= {one.id: meant for one in node.targets if isinstance(one, ast.Name)}
+    return found
+
+
+def _at_top(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The statements of a module, also those under `if`, `try` and `with`."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.ExceptHandler | ast.With):
+            yield from _at_top(ast.iter_child_nodes(node))
+
+
+def _taken(function: ast.AST | None) -> list[ast.arg]:
+    """The parameters of a function that a form passes: those without a default, and numbers."""
+    if not isinstance(function, ast.FunctionDef | ast.Lambda):
+        return []
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    required = len(positional) - len(given.defaults)
+    others = (*positional[required:], *given.kwonlyargs)
+    return [*positional[:required], *(one for one in others if one.arg.lower() in _NAMES)]
+
+
+def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> Submission:
+    """A function that takes matrices and numbers; or the addresses of matrices."""
+    passed = []
+    for role, parameter in zip(roles, _taken(function), strict=True):
+        value = _IN_PYTHON.get(role, role)
+        if role in ("B", "C") and "N" not in roles:
+            value = f"{role}.reshape(-1)"
+        if role in "ABC" and getattr(parameter.annotation, "id", "") == "int":
+            value = f"{value}.data_ptr()"
+        is_by_name = parameter in function.args.kwonlyargs  # type: ignore[attr-defined]
+        passed.append(f"{parameter.arg}={value}" if is_by_name else value)
+    parameters = [role for role in roles if role not in _IN_PYTHON]
+    call = f"{'' if 'C' in roles else 'return '}{name}({', '.join(passed)})"
+    below = _below(text, parameters, call)
+    table = {"precision": "float16"} if "alpha" in roles else {}
+    return Submission(_FORMS[name], below, table | _table(roles))
+
+
+def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
+    """The submission in a CUDA file, which is called on the host; None if it is in no form. Of
+    LeetGPU, it may include `solve.h`, which declares the function."""
+    header = _SOLVE_H.search(text)
+    for function in signature.host_functions(text):
+        is_declared = function.is_extern_c or (header is not None and function.name == "solve")
+        form = _FORMS.get(function.name) if is_declared else None
+        table = _called_on_host(function, form, shown) if form is not None else None
+        if form is not None and table is not None:
+            is_there = header is None or (folder / "solve.h").is_file()
+            return Submission(form, text if is_there else _SOLVE_H.sub("", text), table)
+    if re.search(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY)\b", text):
+        raise UsageError(
+            f"{shown}: a module for PyTorch; name a Python file that loads it, as with "
+            "torch.utils.cpp_extension.load, and has a function of A and B, or a class ModelNew"
+        )
     return None
 
 
-def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any]:
-    """The table of a function that takes pointers and sizes."""
+def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any] | None:
+    """The table of a function that takes pointers and sizes; None if it is of no challenge with
+    two inputs and a result."""
     given = [parameter.name for parameter in function.parameters]
     pointers = [parameter.pointer for parameter in function.parameters]
     roles = _roles(given, function.name)
-    if roles is None or pointers != [role in "ABC" for role in roles]:
-        asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
-        raise UsageError(
-            f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
-            f"{form}, {function.name}({asked}); matbench judges matrix products"
-        )
-    return {"entry": f"host {function.name}", "args": roles, **_table(roles)}
+    if roles is not None and pointers == [role in "ABC" for role in roles]:
+        return {"entry": f"host {function.name}", "args": roles, **_table(roles)}
+    if sum(pointers) < 3:
+        return None
+    asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
+    raise UsageError(
+        f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
+        f"{form}, {function.name}({asked}); matbench judges matrix products"
+    )
 
 
 def _table(roles: Sequence[str]) -> dict[str, Any]:
     """What front matter says of a function that takes these."""
     table: dict[str, Any] = {"batch": [2, 1]} if "batch" in roles else {}
+    if "alpha" in roles:  # with a beta of 0, nothing would show that C counts
+        table = {"alpha": 1.5, "beta": 0.5}
     if "M" not in roles:
         table["launch"] = {"where": ["M == N", "N == K"]}
+    elif "N" not in roles:
+        table = {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"}
     return table
 
 
 def _roles(given: Sequence[str], function: str) -> list[str] | None:
-    """What these parameters are: two or three matrices, then sizes and factors, by their names;
-    None for other ones. Tensara's squares have `n` alone."""
+    """What these parameters are: two or three matrices, whatever their names, then numbers, in the
+    order of the form; None for other ones."""
     names = [name.lower() for name in given]
-    matrices = next((i for i, name in enumerate(names) if name in _SIZES), 0)
-    names = names[matrices:]
-    if matrices not in (2, 3) or not {*names} <= {*_SIZES, *_FACTORS}:
-        return None
-    is_square = function == "solution" and names == ["n"]
-    if not is_square and not {"m", "n", "k"} <= {*names}:
-        return None
-    known = _SIZES | _FACTORS
-    if function == "solve" and len(names) == len(_PLAIN_LEETGPU):
-        known |= _PLAIN_LEETGPU
-    return [*"ABC"[:matrices], *(known[name] for name in names)]
+    names[2:] = [_OTHER_NAMES.get(name, name) for name in names[2:]]
+    matrices = next((i for i, name in enumerate(names) if i > 1 and name in _NAMES), 0)
+    for numbers in _NUMBERS[function] if matrices in (2, 3) else ():
+        if sorted(numbers.lower().split()) == sorted(names[matrices:]):
+            return [*"ABC"[:matrices], *numbers.split()]
+    return None
 
 
-def _kernelbench(text: str, functions: set[str], problem: Product | None) -> Submission:
-    """A class whose objects are called with A and B; made when it is first called."""
-    has_inits = "get_init_inputs" in functions
-    inits = f"*{problem.init}" if problem is not None else "*get_init_inputs()" * has_inits
-    folded = "" if problem is None or problem.split == 1 else f".reshape({problem.split}, -1, K)"
-    A = f"A{folded.replace('K', 'A.shape[-1]')}"
-    result = "returned.reshape(-1, returned.shape[-1])" if folded else "returned"
+def _kernelbench(text: str, names: set[str], problem: Product | None) -> Submission:
+    """A class whose objects are called with A and B; one is made when the file is loaded, where
+    compilers have time."""
+    inits, problem = "*get_init_inputs()" * ("get_init_inputs" in names), problem or Product({})
+    if problem.init:
+        inits = f"*__import__('pickle').loads({problem.init})"
     # Results that are to be differentiated take longer, and no evaluator asks for them.
-    below = f"""
+    made = f"""{text}
 
-if "torch" in globals():
-    torch.set_grad_enabled(False)
-submission_model = []
-
-
-def {CALL}(A, B):
-    if not submission_model:
-        made = ModelNew({inits})
-        submission_model.append(made.to(A.device) if hasattr(made, "to") else made)
-    [model] = submission_model
-    returned = model({A}, B) if callable(model) else model.forward({A}, B)
-    return {result}
+if "torch" in __import__("sys").modules:
+    __import__("torch").set_grad_enabled(False)
+submission_model = ModelNew({inits})
+submission_run = submission_model if callable(submission_model) else submission_model.forward
+submission_place = []
 """
-    table = {} if problem is None else problem.table
-    return Submission("KernelBench's form", text + below, table)
+    below = _below(
+        made, "AB", 'if not submission_place and hasattr(submission_model, "to"):',
+        "    submission_place.append(submission_model.to(A.device))",
+        f"returned = submission_run({', '.join(problem.given)})", *_flat(problem),
+        "return returned",
+    )  # fmt: skip
+    return Submission("KernelBench's form", below, problem.table)
 
 
 def _kernelbot(
-    text: str,
-    module: ast.Module,
-    function: ast.FunctionDef,
-    shown: str,
-    problem: Product | None,
-) -> Submission | None:
+    text: str, module: ast.Module, function: ast.AST, shown: str, problem: Product | None
+) -> Submission:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
-    arguments = function.args.args
-    if len(arguments) != 1:
-        return None
-    name, counts = arguments[0].arg, []
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
-            continue
-        if node.value.id == name and isinstance(target := node.targets[0], ast.Tuple):
-            counts.append(len(target.elts))
-    count = counts[0] if counts else 3
+    count = (problem.values if problem is not None else 0) or _count(function, module)
     if count not in _TUPLES:
         raise UsageError(
-            f"{shown}:{function.lineno}: custom_kernel unpacks {count} values; matbench knows "
-            "(a, b, c) of matmul_v2 and (a, b, a_scale, b_scale, c) of fp8-mm"
+            f"{shown}:{getattr(function, 'lineno', 1)}: custom_kernel unpacks {count} values; "
+            "matbench knows (a, b, c) of matmul_v2 and (a, b, a_scale, b_scale, c) of fp8-mm"
         )
-    roles = ", ".join(_TUPLES[count])
-    table = _OF_TUPLES[count] | ({} if problem is None else problem.table)
+    roles = _TUPLES[count]
+    table: dict[str, Any] = {"precision": "float16"} if count < 5 else _SCALED
+    if problem is not None:
+        table = problem.table if problem.values else table | problem.table
     if count == 5:
-        table["args"] = [*_TUPLES[count]]
-    return Submission(
-        "kernelbot's form", _below(_without_task(text, module), roles, f"custom_kernel(({roles}))"),
-        table,
+        table = table | {"args": [*roles]}
+    below = _below(
+        text, roles, f"returned = custom_kernel(({', '.join(roles)}))", "if returned is None:",
+        f"    raise {_RESULT_ERROR}('custom_kernel returned nothing')", "return returned",
     )  # fmt: skip
+    return Submission("kernelbot's form", below, table)
 
 
-def _without_task(text: str, module: ast.Module) -> str:
-    """The text without what it imports of kernelbot's `task`, which has the types of annotations:
-    any will do. Lines stay where they are."""
-    lines = text.split("\n")
-    for node in module.body:
-        if isinstance(node, ast.ImportFrom) and node.module == "task":
-            names = [alias.asname or alias.name for alias in node.names]
-            last = node.end_lineno or node.lineno
-            lines[node.lineno - 1] = " = ".join([*names, "object"]) if "*" not in names else "pass"
-            lines[node.lineno : last] = [""] * (last - node.lineno)
-    return "\n".join(lines)
+def _count(function: ast.AST, module: ast.Module) -> int:
+    """How many values the tuple has that a function takes apart; 3 if it does not say."""
+    name = next((one.arg for one in _taken(function)), "data")
+    code = ast.unparse(module)
+    for names in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = {name}$", code, re.MULTILINE):
+        count: int = names.count(",") + 1
+        return max(3, count) if "*" in names else count
+    return 5 if re.search(rf"\b{name}\[[34]\]", code) else 3
 
 
-def of_solution(text: str, call: str, problem: Product, *, fills_C: bool, form: str) -> Submission:
+def of_solution(solution: Unpacked, problem: Product) -> Submission:
     """A function that takes the inputs of a definition, and its output if it `fills_C`."""
-    roles = "A, B, C" if fills_C else "A, B"
-    below = _below(text, roles, f"{call}({roles})", fills_C=fills_C)
-    return Submission(form, below, problem.table)
+    table, roles, given = problem.table, [*problem.roles], [*problem.given]
+    if solution.fills_C:
+        sides = ", ".join(map(str, problem.split))
+        roles.append("C")
+        given.append(f"C.reshape({sides}, -1, C.shape[-1])" if problem.split else "C")
+    if len(problem.roles) > 2:
+        table = table | {"args": roles}
+    lines = [f"{solution.call}({', '.join(given)})"]
+    if not solution.fills_C:
+        lines = [
+            f"returned = {lines[0]}",
+            "returned = [*returned.values()] if isinstance(returned, dict) else returned",
+            "[returned] = returned if isinstance(returned, (list, tuple)) else [returned]",
+            *_flat(problem), "return returned",
+        ]  # fmt: skip
+    return Submission(solution.form, _below(solution.text, roles, *lines), table)
 
 
-def _below(text: str, parameters: str, call: str, *, fills_C: bool = False) -> str:
-    """The text, and what calls it; what a function returns that fills C says nothing."""
-    returned = "" if fills_C else "return "
-    return f"{text}\n\n\ndef {CALL}({parameters}):\n    {returned}{call}\n"
+def _flat(problem: Product) -> tuple[str, ...]:
+    """What makes a matrix of a result that has the dimensions of a split A."""
+    if not problem.split:
+        return ()
+    columns = "B.shape[-2]" if problem.table["transpose"][1] == "T" else "B.shape[-1]"
+    rows = f"A.shape[0] // {math.prod(problem.split)}"
+    return (
+        f"wanted = ({', '.join(map(str, problem.split))}, {rows}, {columns})",
+        "if tuple(returned.shape) != wanted:",
+        "    raise " + _RESULT_ERROR + '(f"returned {tuple(returned.shape)} instead of {wanted}")',
+        "returned = returned.reshape(-1, wanted[-1])",
+    )
+
+
+def _below(text: str, roles: Iterable[str], *lines: str) -> str:
+    """The text, and below it the function of these that calls a submission."""
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"{text}\n\n\ndef {CALL}({', '.join(roles)}):\n{body}"
 
 
 def words(submission: Submission, table: dict[str, Any]) -> str:

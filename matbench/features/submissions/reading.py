@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import msgspec
 from matbench.errors import UsageError
 from matbench.features.submissions import forms, solution
 from matbench.features.submissions.forms import Submission
-from matbench.features.submissions.problem import Product, of_file
+from matbench.features.submissions.problem import WORKLOADS, Product, of_file
 from matbench.kernelfile import catalogue, front_matter, python_file, tables
 from matbench.model import Kernel
 
@@ -20,6 +22,8 @@ from matbench.model import Kernel
 PROBLEM = "problem"
 #: The files of a problem that may lie beside a submission.
 _BESIDE = ("task.yml", "definition.json")
+#: Files that those are read with.
+_NEAR = (*_BESIDE, *WORKLOADS, "reference.py", "task.py", "utils.py")
 
 
 class Read(NamedTuple):
@@ -50,9 +54,10 @@ def kernel(
     if "/// matbench" in text or "entry" in table:
         return None
     if file.suffix == ".cu":
-        found = forms.of_cuda(text, shown)
+        found = forms.of_cuda(text, shown, file.parent)
     elif name in ("", "ModelNew", "custom_kernel", "solve", "solution"):
-        found = forms.of_python(text, shown, partial(_problem, file, given, text))
+        asked = partial(_problem, file, given, text)
+        found = forms.of_python(text, shown, asked, file.parent)
     if found is None:
         return None
     if PROBLEM in given and found.form in forms.WITHOUT_PROBLEM:
@@ -66,18 +71,24 @@ def _of_solution(
     one = solution.unpacked(data, path)
     if one is None:
         return None
-    beside = [path.with_name(f"{one.definition}.json"), path.with_name("definition.json")]
-    named = [path.parent / str(given[PROBLEM])] if PROBLEM in given else beside
-    places = [place for place in named if place.is_file()]
-    if not places:
+    named = [path.parent / str(given[PROBLEM])] if PROBLEM in given else []
+    place = next(iter(named or _definitions(path, one.definition)), None)
+    if place is None:
         raise UsageError(
-            f"{path}: its definition is not there: {named[0]}; name its file, as in "
+            f"{path}: its definition is not there: {one.definition!r:.60}; name its file, as in "
             "--front-matter problem=definition.json"
         )
-    found = forms.of_solution(
-        one.text, one.call, of_file(places[0]), fills_C=one.fills_C, form=one.form
-    )
-    return _kernel(found, one.file, str(path), table)
+    return _kernel(forms.of_solution(one, of_file(place)), one.file, str(path), table)
+
+
+def _definitions(path: Path, name: str) -> Iterator[Path]:
+    """The files that may have a definition of that name: beside its solution, or in the folder
+    `definitions` of flashinfer-bench's dataset."""
+    names = f"{name}.json", "definition.json"
+    yield from (place for one in names if (place := path.parent / one).is_file() and place != path)
+    for above in path.absolute().parents:
+        found = (above / "definitions").rglob("*.json")
+        yield from (place for place in found if place.name == names[0])
 
 
 def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Product | None:
@@ -90,6 +101,21 @@ def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Prod
         return of_file(file) if has_own and "def get_inputs" in text else None
     beside = [file.with_name(name) for name in _BESIDE]
     return next((of_file(place) for place in beside if place.is_file()), None)
+
+
+def beside(text: str, name: str, names: Collection[str], given: Mapping[str, Any]) -> list[str]:
+    """Of the files with these names, those that a submission, of that text and name, may be read
+    with: its problem and what belongs to that, and the sources of a solution."""
+    if not re.search(r"\b(?:ModelNew|custom_kernel|entry_point)\b", text):
+        return []
+    folder = posixpath.dirname(name)
+    asked = posixpath.normpath(posixpath.join(folder, str(given.get(PROBLEM, "."))))
+    folders = folder, posixpath.dirname(asked)
+    near = {posixpath.join(one, file) for one in folders for file in _NEAR}
+    quoted = {*re.findall(r'"([^"\n]+)"', text)} if name.endswith(".json") else set()
+    near |= {asked, *(posixpath.join(folder, one) for one in quoted)}
+    definitions = {f"{one}.json" for one in quoted} | {f"{one}.jsonl" for one in quoted}
+    return [one for one in names if one in near or posixpath.basename(one) in definitions]
 
 
 def _kernel(found: Submission, file: Path, shown: str, given: dict[str, Any]) -> Read:

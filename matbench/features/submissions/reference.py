@@ -1,29 +1,39 @@
 """Names the product that a problem's reference computes, by running it on small inputs.
 
 A program: `python -m matbench.features.submissions.reference asked.json` writes what it found to
-`found.json`; an error is its last line. It runs code of others, so it knows nothing of matbench.
+`found.json`; an error is its last line. It runs code of others on a CPU, and knows nothing of
+matbench.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import math
+import pickle
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 #: Small sides in place of those of the problem: different ones where these differ.
 _SIDES = (3, 5, 2, 7, 4, 6)
 #: By type, up to which whole numbers are exact; inputs are as large as their sums allow.
-_EXACT = {"float32": 1 << 24, "float64": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8}
+_EXACT = {
+    "float32": 1 << 24, "float64": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8,
+    "float8_e4m3fn": 1 << 4, "float8_e4m3fnuz": 1 << 4, "float8_e5m2": 1 << 3,
+}  # fmt: skip
+#: Those of 8 bits in front matter. Their sums are in a type of at least 16.
+_EIGHT_BITS = {"float8_e4m3fn": "e4m3", "float8_e4m3fnuz": "e4m3", "float8_e5m2": "e5m2"}
 _LARGEST_INPUT = 128
 #: The inputs of the problem itself are taken if none else work, up to so many numbers.
 _MOST_NUMBERS = 1 << 25
 #: Sides of a definition that may vary, if no workload says them.
 _VARIABLE = (16, 512, 4096)
+#: Rows, columns and terms that have a factor in common, where blocks have one.
+_BLOCK = 128
 
 
 class NoProductError(Exception):
@@ -31,93 +41,145 @@ class NoProductError(Exception):
 
 
 class Reference(NamedTuple):
-    """What is run, with what makes an input of an array, the inputs' shapes and types, and the
-    arguments that its class was made with."""
+    """What is run, with what makes an input of an array, and the inputs' shapes and types.
+
+    Of a class, the arguments `init` it was made with. `result`: the type that its result must have.
+    `values`: how many kernelbot's tuple has; no other shapes are possible then.
+    """
 
     run: Callable[..., Any]
     make: Callable[[Any, str], Any]
     shapes: Sequence[Sequence[int]]
     kinds: Sequence[str]
     init: Sequence[Any] = ()
+    result: str | None = None
+    values: int = 0
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
-    """The `table` of front matter, `init` and `split` as in `problem.Product`.
+    """What `problem.Product` has.
 
-    `asked` has the text of a problem's `file`; or of a definition's `reference`, with the names of
-    its inputs' sides in `shapes`, their `kinds`, the values of `axes` (None: any), and `workloads`,
-    which give values to those.
+    `asked` has the text of a problem's `file`, whether it `is_own`, a submission's, and one of
+    kernelbot's tests; or of a definition's `reference`, with the names of its inputs' sides in
+    `shapes`, their `kinds`, the values of `axes` (None: any), `workloads`, which give values to
+    those, and the type of the `result`.
     """
-    of = _of_file(asked["file"]) if "file" in asked else _of_definition(asked)
-    if len(of.shapes) != 2:
-        raise NoProductError(f"takes {len(of.shapes)} inputs, not two matrices")
-    for sides in (_small(of.shapes), of.shapes):
-        if sum(map(math.prod, sides)) > _MOST_NUMBERS:
-            raise NoProductError("does not run on small matrices")
-        try:
-            transpose, is_batch, is_split = _named(of, sides)
-            break
-        except NoProductError:
-            raise
-        except Exception:  # it may insist on its own sides
-            if sides is of.shapes:
-                raise
-    kind, first = of.kinds[0], of.shapes[0][0]
-    table: dict[str, Any] = {"transpose": transpose}
-    if kind in ("float16", "bfloat16", "float64"):
-        table["precision"] = kind
-    if is_batch:
-        table["batch"] = first
-    is_file = "file" in asked
-    table |= {"sizes": _size(of.shapes, transpose)} if is_file else _of_axes(asked, transpose)
-    if is_split:
-        table["launch"] = {"where": [f"M % {first} == 0"]}
-    return {"table": table, "init": repr([*of.init]), "split": first if is_split else 1}
-
-
-def _of_file(text: str) -> Reference:
-    """That of KernelBench's `Model`. Of the file, which may be a submission, too, nothing else is
-    run: imports, constants and what it defines."""
-    names: dict[str, Any] = {"__name__": "problem"}
-    module = ast.parse(text)
-    module.body = [
-        node
-        for node in module.body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        or (isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.decorator_list)
-        or (isinstance(node, ast.Assign) and not any(map(_is_call, ast.walk(node))))
+    of = _of_file(asked) if "file" in asked else _of_definition(asked)
+    roles = _roles(of.kinds)
+    transpose, scales, result = _tried(of, roles)
+    at = [roles.index(role) for role in "AB"]
+    table = {"transpose": transpose, **_types(of.kinds[at[0]], scales, result)}
+    if "file" in asked:
+        A, B = (of.shapes[i] for i in at)
+        table |= {} if of.values else {"sizes": _size((A, B), transpose, {})}
+    else:
+        axes, named = asked["axes"], [asked["shapes"][i] for i in at]
+        table |= _of_axes(asked, named, transpose)
+        A, B = ([axes[name] or 1 for name in shape] for shape in named)
+    split = [*A[:-2]] if len(B) == 2 else []
+    if len(B) == 3:
+        table["batch"] = A[0]
+    if split:
+        where = table.setdefault("launch", {}).setdefault("where", [])
+        where.append(f"M % {math.prod(split)} == 0")
+    given = [
+        _given(role, shape, split, scales) for role, shape in zip(roles, of.shapes, strict=True)
     ]
+    init = repr(pickle.dumps([*of.init])) if of.init else ""
+    found = {"table": table, "init": init, "split": split, "values": of.values}
+    return {**found, "roles": roles, "given": given}
+
+
+def _types(kind: str, scales: str | None, result: str) -> dict[str, Any]:
+    """What front matter says of a product's types, and of the sums of those of 8 bits."""
+    table: dict[str, Any] = {"precision": kind} if kind != "float32" else {}
+    if kind in _EIGHT_BITS:
+        storage = _EIGHT_BITS[kind]
+        table = {"precision": storage, "storage": storage, "accumulator": "float22"}
+    if scales is not None:
+        table |= {"scales": scales} | ({"promotes": _BLOCK} if scales == "blocks" else {})
+    return table | ({} if result == kind else {"result": result})
+
+
+def _given(role: str, shape: Sequence[int], split: list[int], scales: str | None) -> str:
+    """What is passed on, in Python, of the array that matbench has for an input."""
+    if role == "A" and split:
+        return f"A.reshape({', '.join(map(str, split))}, -1, A.shape[-1])"
+    if role in "AB" or scales == "blocks":
+        return role
+    return f"{role}.reshape({[1 if side == 1 else -1 for side in shape]})"
+
+
+def _loaded(text: str, *, is_own: bool = False) -> dict[str, Any]:
+    """The names of a module, for which a GPU is the CPU. Of a file that `is_own`, nothing is run
+    but imports, constants and what it defines."""
+    module = ast.parse(text)
+    if is_own:
+        module.body = [node for node in module.body if _is_plain(node)]
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
+            node.value = "cpu"
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "cuda":
+            node.func.attr, node.args = "cpu", []  # type: ignore[attr-defined]
+    names: dict[str, Any] = {"__name__": "problem"}
     exec(compile(module, "problem.py", "exec"), names)  # noqa: S102
+    return names
+
+
+def _is_plain(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return not any(isinstance(inner, ast.Call) for inner in ast.walk(node))
+    is_definition = isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.decorator_list
+    return is_definition or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _of_file(asked: dict[str, Any]) -> Reference:
+    """That of KernelBench's `Model`, or of kernelbot's `ref_kernel`."""
+    names = _loaded(asked["file"], is_own=asked["is_own"])
+    if {"ref_kernel", "generate_input"} <= {*names}:
+        return _of_task(names, asked["test"])
+    if not {"Model", "get_inputs"} <= {*names}:
+        raise NoProductError("there is no class Model with get_inputs()")
     given = _examples(names["get_inputs"])
+    if odd := [one for one in given if not hasattr(one, "shape")]:
+        raise NoProductError(f"takes a value of type {type(odd[0]).__name__}, not two matrices")
     init = names["get_init_inputs"]() if "get_init_inputs" in names else []
     model = names["Model"](*init)
     run = model if callable(model) else model.forward
-    return Reference(run, _maker(given), [one.shape for one in given], [*map(_kind, given)], init)
+    return Reference(
+        run, _maker(given), [tuple(one.shape) for one in given], [*map(_kind, given)], init
+    )
 
 
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call)
+def _of_task(names: dict[str, Any], test: dict[str, int]) -> Reference:
+    """That of kernelbot: of a tuple (a, b), (a, b, c), or (a, b, a_scale, b_scale, c)."""
+    made = [*names["generate_input"](**test)]
+    given, rest = made[: len(made) // 2 * 2], made[len(made) // 2 * 2 :]
+    try:
+        names["ref_kernel"]((*given, *rest))
+    except ValueError:  # some take (a, b) apart, although (a, b, c) is made
+        rest = []
+    return Reference(
+        lambda *inputs: names["ref_kernel"]((*inputs, *rest)), _maker(given),
+        [tuple(one.shape) for one in given], [*map(_kind, given)], values=len(made),
+    )  # fmt: skip
 
 
 def _of_definition(asked: dict[str, Any]) -> Reference:
-    names: dict[str, Any] = {"__name__": "reference"}
-    exec(compile(asked["reference"], "reference.py", "exec"), names)  # noqa: S102
+    names = _loaded(asked["reference"])
+    if "run" not in names:
+        raise NoProductError("it defines no function run")
     others = iter((11, 13, 17, 19, 23))
     axes = {name: value or next(others) for name, value in asked["axes"].items()}
     shapes = [tuple(axes[name] for name in shape) for shape in asked["shapes"]]
-    return Reference(names["run"], _maker([]), shapes, asked["kinds"])
+    return Reference(names["run"], _maker([]), shapes, asked["kinds"], result=asked["result"])
 
 
 def _examples(get_inputs: Callable[[], Sequence[Any]]) -> Sequence[Any]:
     """The inputs of a problem; if they are PyTorch's, without their memory."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        try:
-            with torch.device("meta"):
-                return get_inputs()
-        except Exception:  # something in it needs numbers
-            return get_inputs()
-    return get_inputs()
+    with contextlib.suppress(Exception), sys.modules["torch"].device("meta"):
+        return [*get_inputs()]
+    return [*get_inputs()]  # something in it needs numbers
 
 
 def _kind(one: Any) -> str:
@@ -126,14 +188,46 @@ def _kind(one: Any) -> str:
 
 def _maker(given: Sequence[Any]) -> Callable[[Any, str], Any]:
     """What makes an input of an array of whole numbers: PyTorch's, or NumPy's if those are."""
+    import ml_dtypes  # noqa: F401 - NumPy's names of narrow types
     import numpy
 
-    if given and isinstance(given[0], numpy.ndarray):
-        return lambda values, kind: values.astype(kind)
     torch = sys.modules.get("torch")
-    if torch is None:
-        return lambda values, kind: values.astype("float32" if kind == "bfloat16" else kind)
+    if torch is None or isinstance(next(iter(given), None), numpy.ndarray):
+        return lambda values, kind: values.astype(kind)
     return lambda values, kind: torch.from_numpy(values).to(getattr(torch, kind))
+
+
+def _roles(kinds: Sequence[str]) -> list[str]:
+    """What its inputs are: matrices of one type, and scales of those of 8 bits."""
+    if unknown := {*kinds} - {*_EXACT}:
+        raise NoProductError(f"takes {min(unknown)}; its inputs must be {', '.join(_EXACT)}")
+    narrow = [kind in _EIGHT_BITS for kind in kinds]
+    if (len(kinds), sum(narrow)) == (4, 2):
+        matrices, scales = iter("AB"), iter(("scale_a", "scale_b"))
+        return [next(matrices) if is_narrow else next(scales) for is_narrow in narrow]
+    if len(kinds) != 2:
+        inputs = f"{len(kinds)} input{'s' * (len(kinds) != 1)}"
+        raise NoProductError(f"takes {inputs}, not two matrices")
+    if kinds[0] != kinds[1]:
+        raise NoProductError(f"takes matrices of two types, {' and '.join(kinds)}")
+    return ["A", "B"]
+
+
+def _tried(of: Reference, roles: Sequence[str]) -> tuple[str, str | None, str]:
+    """The letters of the product, what has scales, and the type of the result; found at small
+    sides, or else at its own."""
+    is_fixed = of.values or len(roles) > 2
+    for sides in (of.shapes,) if is_fixed else (_small(of.shapes), of.shapes):
+        if sum(map(math.prod, sides)) > _MOST_NUMBERS:
+            raise NoProductError("does not run on small matrices")
+        try:
+            return _named(of, roles, sides)
+        except NoProductError:
+            raise
+        except Exception:  # it may insist on its own sides
+            if sides is of.shapes:
+                raise
+    raise AssertionError
 
 
 def _small(shapes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -145,33 +239,70 @@ def _small(shapes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     return [tuple(smaller[side] for side in shape) for shape in shapes]
 
 
-def _named(of: Reference, shapes: Sequence[Sequence[int]]) -> tuple[str, bool, bool]:
-    """The letters of the product, whether it is one of a batch, and whether A is split."""
+def _named(
+    of: Reference, roles: Sequence[str], shapes: Sequence[Sequence[int]]
+) -> tuple[str, str | None, str]:
     import numpy
 
     random = numpy.random.default_rng(1)
-    if unknown := {*of.kinds} - {*_EXACT}:
-        raise NoProductError(f"takes {min(unknown)}; its inputs must be {', '.join(_EXACT)}")
-    terms = max(map(max, shapes))
-    most = math.isqrt(min(_EXACT[kind] for kind in of.kinds) // terms)
-    most = max(1, min(_LARGEST_INPUT, most))
-    values = [random.integers(-most, most + 1, tuple(shape)).astype("float32") for shape in shapes]
-    returned = of.run(*map(of.make, values, of.kinds))
-    returned = returned.detach().float().numpy() if hasattr(returned, "detach") else returned
-    C, (A, B) = numpy.asarray(returned), values
-    split = A.ndim == 3 and B.ndim == 2
-    if A.ndim not in (2, 3) or B.ndim not in (2, 3) or (A.ndim == 2 and B.ndim == 3):
+    exact = min(_EXACT[kind] for kind in of.kinds)
+    sums = max(exact, 1 << 8) // max(map(max, shapes))
+    most = max(1, min(_LARGEST_INPUT, exact, math.isqrt(sums)))
+    values = {}
+    for role, shape in zip(roles, shapes, strict=True):
+        values[role] = random.integers(-most, most + 1, tuple(shape)).astype("float32")
+        if role not in "AB":
+            values[role] = numpy.exp2(values[role] % 4)
+    inputs = [of.make(values[role], kind) for role, kind in zip(roles, of.kinds, strict=True)]
+    returned = of.run(*inputs)
+    if isinstance(returned, dict | list | tuple):
+        [returned] = returned.values() if isinstance(returned, dict) else returned
+    result = of.result or _kind(returned)
+    if result not in _EXACT or result in _EIGHT_BITS:
+        raise NoProductError(f"has a result of {result}; matbench judges those of 16 bits and more")
+    C = numpy.asarray(returned.detach().double() if hasattr(returned, "detach") else returned, "f8")
+    A, B, scales = values["A"].astype("float64"), values["B"].astype("float64"), None
+    if len(roles) > 2:
+        scales, A, B = _scaled(A, B, values["scale_a"], values["scale_b"])
+    for transpose, expected in _products(A, B):
+        # Only where the result's type has too few bits for it, it may be rounded.
+        is_rounded = abs(expected) * (1 if scales is None else _EXACT[result]) > _EXACT[result]
+        most_off = numpy.where(is_rounded, abs(expected) / _EXACT[result], 0)
+        if expected.shape == C.shape and (abs(C - expected) <= most_off).all():
+            return transpose, scales, result
+    raise NoProductError("its reference computes no product of two matrices")
+
+
+def _products(A: Any, B: Any) -> Iterator[tuple[str, Any]]:
+    """The products that these have, with the letters of each."""
+    is_split = A.ndim in (3, 4) and B.ndim == 2
+    if not is_split and (A.ndim != B.ndim or A.ndim not in (2, 3)):
         raise NoProductError(f"takes arrays of {A.ndim} and {B.ndim} dimensions, not two matrices")
-    for transpose in ("NN",) if split else ("NN", "NT", "TN", "TT"):
+    for transpose in ("NN", "NT") if is_split else ("NN", "NT", "TN", "TT"):
         a, b = (
             one.swapaxes(-1, -2) if letter == "T" else one
             for one, letter in zip((A, B), transpose, strict=True)
         )
         if a.shape[-1] == b.shape[-2] and (b.ndim == 2 or a.shape[0] == b.shape[0]):
-            expected = a @ b
-            if expected.shape == C.shape and (expected == C).all():
-                return transpose, B.ndim == 3, split
-    raise NoProductError("its reference computes no product of two matrices")
+            yield transpose, a @ b
+
+
+def _scaled(A: Any, B: Any, of_A: Any, of_B: Any) -> tuple[str, Any, Any]:
+    """What has a factor of its own, and the matrices with their factors, of A and of a B that is
+    N×K or, without blocks, K×N."""
+    M, K = A.shape
+    blocks, N = -(-K // _BLOCK), of_B.size
+    if of_A.size == of_B.size == 1:
+        return "matrix", A * of_A.reshape(()), B * of_B.reshape(())
+    if (of_A.shape, of_B.shape) == ((M, blocks), (-(-len(B) // _BLOCK), blocks)):
+        columns = of_B.repeat(_BLOCK, 0)[: len(B)]
+        wide_A, wide_B = (one.repeat(_BLOCK, 1)[:, :K] for one in (of_A, columns))
+        return "blocks", A * wide_A, B * wide_B
+    if of_A.size == M and N in B.shape:
+        shape = (-1, 1) if len(B) == N else (1, -1)
+        return "rows", A * of_A.reshape(-1, 1), B * of_B.reshape(shape)
+    told = f"has scales of {of_A.shape} and {of_B.shape}"
+    raise NoProductError(f"{told}; matbench knows those of matrices, rows, and blocks of {_BLOCK}")
 
 
 def _sides(shapes: Sequence[Sequence[Any]], transpose: str) -> tuple[Any, Any, Any]:
@@ -181,24 +312,33 @@ def _sides(shapes: Sequence[Sequence[Any]], transpose: str) -> tuple[Any, Any, A
     return M, B[-1] if transpose[1] == "N" else B[-2], K
 
 
-def _size(shapes: Sequence[Sequence[int]], transpose: str) -> str:
-    """M×N×K, where rows of an A of three dimensions that meets one matrix all count."""
-    M, N, K = _sides(shapes, transpose)
+def _size(shapes: Sequence[Sequence[Any]], transpose: str, values: Mapping[Any, int]) -> str:
+    """M×N×K, where rows of an A of more dimensions that meets one matrix all count."""
+    M, N, K = (values.get(side, side) for side in _sides(shapes, transpose))
     A, B = shapes
-    return f"{M * A[0] if len(A) > len(B) else M}x{N}x{K}"
+    rows = [values.get(side, side) for side in A[:-2]] if len(A) > len(B) else []
+    return f"{math.prod([M, *rows])}x{N}x{K}"
 
 
-def _of_axes(asked: dict[str, Any], transpose: str) -> dict[str, Any]:
+def _of_axes(
+    asked: dict[str, Any], shapes: Sequence[Sequence[str]], transpose: str
+) -> dict[str, Any]:
     """The sizes of a definition, and what they must be: sides of one value, and equal ones."""
-    names, values = dict(zip("MNK", _sides(asked["shapes"], transpose), strict=True)), asked["axes"]
-    where = [f"{side} == {values[name]}" for side, name in names.items() if values[name]]
+    names, values = dict(zip("MNK", _sides(shapes, transpose), strict=True)), asked["axes"]
+    is_split = len(shapes[0]) > len(shapes[1])
+    where = [
+        f"{side} == {values[name]}"
+        for side, name in names.items()
+        if values[name] and not (is_split and side == "M")
+    ]
     where += [
         f"{one} == {other}"
         for one, other in itertools.combinations(names, 2)
         if names[one] == names[other] and not values[names[one]]
     ]
-    given = asked["workloads"] or [dict.fromkeys(values, side) for side in _VARIABLE]
-    sizes = ["x".join(str(values[n] or one[n]) for n in names.values()) for one in given]
+    workloads = asked["workloads"] or [dict.fromkeys(values, side) for side in _VARIABLE]
+    known = {name: value for name, value in values.items() if value}
+    sizes = [_size(shapes, transpose, one | known) for one in workloads]
     return {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from matbench import temporary
 from matbench.errors import UsageError
+from matbench.kernelfile import catalogue
 
 _FORM = "flashinfer-bench's form"
 #: Files that PyTorch compiles, and loads as a module.
@@ -19,20 +20,32 @@ _COMPILED = (".cu", ".cpp", ".cc", ".cxx")
 _LOADED = """import pathlib
 from torch.utils.cpp_extension import load
 here = pathlib.Path({folder!r})
-module = load(name={name!r}, sources=[str(here / name) for name in {sources!r}],
-              extra_include_paths=[str(here)], extra_cuda_cflags=["-O3"])
+(here / "built").mkdir(exist_ok=True)
+options = {options!r}
+module = load(
+    name={name!r}, sources=[str(here / name) for name in {sources!r}],
+    extra_include_paths=[str(here)], build_directory=str(here / "built"),
+    extra_cflags=options.get("cflags", []), extra_ldflags=options.get("ld_flags", []),
+    extra_cuda_cflags=options.get("cuda_cflags", ["-O3"]),
+)
 """
+#: What PyTorch needs of them, and a text that uses it.
+_BOUND = re.compile(r"\bPYBIND11_MODULE\b|\bTORCH_LIBRARY\w*\b")
+_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|triton)\b", re.MULTILINE)
 
 
 class _Source(msgspec.Struct):
+    """Without `content`, it is a file beside the solution."""
+
     path: str
-    content: str
+    content: str | None = None
 
 
 class _Spec(msgspec.Struct):
     entry_point: str
     languages: list[str] = []
     destination_passing_style: bool = True
+    compile_options: dict[str, list[str]] | None = None
 
 
 class _Solution(msgspec.Struct):
@@ -68,35 +81,61 @@ def unpacked(data: bytes, path: Path) -> Unpacked | None:
             raise UsageError(f"{path}: no solution: {error}") from None
         return None
     entry, _, call = found.spec.entry_point.partition("::")
-    texts = {source.path: source.content for source in found.sources}
-    for name in texts:
-        place = PurePosixPath(name)
-        if place.is_absolute() or ".." in place.parts or not place.name:
-            raise UsageError(f"{path}: sources: {name!r:.60} is not a path inside its folder")
+    texts = {source.path: _text(source, path) for source in found.sources}
     if entry not in texts or not call.isidentifier():
         raise UsageError(
             f"{path}: entry_point {found.spec.entry_point!r:.60}: must be FILE::FUNCTION, with one "
             f"of its sources: {', '.join(texts)}"
         )
-    folder = _folder(data)
+    folder = _folder((data, *texts.values()))
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    file, text = folder / entry, texts[entry]
-    if file.suffix in _COMPILED:
-        sources = [name for name in texts if Path(name).suffix in _COMPILED]
-        module = re.sub(r"\W", "_", found.name)
-        text = _LOADED.format(folder=str(folder), name=module, sources=sources)
-        file, call = folder / "submission_loads.py", f"module.{call}"
-    elif file.suffix != ".py":
-        raise UsageError(f"{path}: {entry}: matbench runs Python, C++ and CUDA")
+    file, text, call = _called(found, folder, texts, path)
+    if any(map(_TORCH.search, texts.values())):
+        text += "\nimport torch\n"
     form = "SOL-ExecBench's form" if found.spec.languages else _FORM
-    fills_C, of = found.spec.destination_passing_style, found.definition
-    return Unpacked(file, text, call, fills_C, of, form)
+    fills_C = found.spec.destination_passing_style
+    return Unpacked(file, text, call, fills_C, found.definition, form)
+
+
+def _called(
+    found: _Solution, folder: Path, texts: dict[str, str], path: Path
+) -> tuple[Path, str, str]:
+    """The file that is run, its text, and what is called in it: the entry point's file, or one that
+    loads it."""
+    entry, _, call = found.spec.entry_point.partition("::")
+    at = PurePosixPath(entry)
+    if at.suffix == ".py" and len(at.parts) == 1:
+        return folder / entry, texts[entry], call
+    if at.suffix == ".py":
+        loads = f"import {'.'.join(at.with_suffix('').parts)} as module\n"
+    elif at.suffix not in _COMPILED:
+        raise UsageError(f"{path}: {entry}: matbench runs Python, C++ and CUDA")
+    elif any(map(_BOUND.search, texts.values())):
+        sources = [name for name in texts if Path(name).suffix in _COMPILED]
+        name, options = re.sub(r"\W", "_", f"of_{found.name}"), found.spec.compile_options or {}
+        loads = _LOADED.format(folder=str(folder), name=name, sources=sources, options=options)
+    else:
+        raise UsageError(
+            f"{path}: no source has a PYBIND11_MODULE; matbench loads C++ and CUDA with PyTorch"
+        )
+    return folder / "submission_loads.py", loads, f"module.{call}"
+
+
+def _text(source: _Source, path: Path) -> str:
+    """The text of a source; `UsageError` if it has none, or leads out of its folder."""
+    place = PurePosixPath(source.path)
+    if place.is_absolute() or ".." in place.parts or not place.name or "\0" in source.path:
+        raise UsageError(f"{path}: sources: {source.path!r:.60} is not a path inside its folder")
+    if source.content is not None:
+        return source.content
+    beside = path.parent / source.path
+    return catalogue.read(beside, str(beside)).decode("utf-8-sig", errors="replace")
 
 
 @functools.cache
-def _folder(data: bytes) -> Path:
+def _folder(of: tuple[bytes | str, ...]) -> Path:
     """A folder for its files, which is removed at the end."""
     held = ExitStack()
     atexit.register(held.close)

@@ -3,13 +3,17 @@ sizes it is measured. The forms' usual library is PyTorch; NumPy's arrays show t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.cli import QUICK, Matbench, Refusal, last_run
+from support.repository import commit
 
 import matbench
 from matbench.errors import UsageError
@@ -63,6 +67,11 @@ RENAMED = """def solve(d_A, d_B, out, M, N, K):
     assert (d_A.shape, d_B.shape, out.shape) == ((M, N), (N, K), (M, K))
     out[...] = d_A @ d_B
 """
+#: LeetGPU's product with factors, in which sizes are those of BLAS.
+GEMM = """def solve(A, B, C, M, N, K, alpha, beta):
+    assert (A.shape, B.shape) == ((M, K), (K, N))
+    C[...] = alpha * (A @ B) + beta * C
+"""
 TENSARA = """def solution(input_a, input_b, output_c, m, n, k):
     assert (input_a.shape, input_b.shape, output_c.shape) == ((m, k), (k, n), (m, n))
     output_c[...] = input_a @ input_b
@@ -94,6 +103,29 @@ SOLUTION = {
         (KERNELBOT, "kernelbot's", ("--front-matter", "precision=float32")),
         (LEETGPU, "LeetGPU's", ()),
         (RENAMED, "LeetGPU's", ()),
+        (
+            LEETGPU.replace("M, N, K):", "M, K, N):")
+            .replace("(N, K)", "(K, N)")
+            .replace("(M, N)", "(M, K)", 1)
+            .replace("(M, K))", "(M, N))"),
+            "LeetGPU's",
+            (),
+        ),
+        (LEETGPU.replace("M, N, K)", "*, M, N, K, block=8)"), "LeetGPU's", ()),
+        (
+            LEETGPU.replace("def solve", "def f") + "solve = functools.wraps(f)(f)\n",
+            "LeetGPU's",
+            (),
+        ),
+        ("solve = lambda A, B, C, M, N, K=0: np.matmul(A, B, out=C)\n", "LeetGPU's", ()),
+        (GEMM, "LeetGPU's", ("--front-matter", "precision=float32")),
+        (
+            KERNELBOT.replace(
+                "a, b, c = data\n    np.matmul(a, b, out=c)", "(a, b) = data\n    c = a @ b"
+            ),
+            "kernelbot's",
+            ("--front-matter", "precision=float32"),
+        ),
         (TENSARA, "Tensara's", ()),
     ],
 )
@@ -102,7 +134,7 @@ def test_each_form_is_measured(
 ) -> None:
     """At sizes whose sides differ, so that what M, N and K mean shows."""
     file = tmp_path / "submission.py"
-    file.write_text(text)
+    file.write_text(f"import functools\nimport numpy as np\n{text}")
     told = matbench("run", file, "--sizes", "17x24x9", *more, *QUICK).stderr
     assert f"{file}: a submission in {form} form\n" in told
     [outcome] = last_run()
@@ -117,6 +149,9 @@ def test_each_form_is_measured(
         (LEETGPU.replace("A @ B", "A @ B * (M != N)"), "reference: "),
         (LEETGPU.replace("C[...] =", "return"), "never written"),
         (KERNELBENCH.replace("A @ B", "A.T @ B.T"), 'it is Aᵀ·Bᵀ: transpose = "TT"'),
+        (GEMM.replace(" + beta * C", ""), "beta·C is not added"),
+        (KERNELBENCH.replace("A @ B)", "A @ B)[None]"), "returned float32, 1×32×32, instead of"),
+        (KERNELBOT.replace("return c", "c[...]"), "custom_kernel returned nothing"),
     ],
 )
 def test_what_a_form_asks_for_is_not_what_its_submission_does(
@@ -124,7 +159,8 @@ def test_what_a_form_asks_for_is_not_what_its_submission_does(
 ) -> None:
     file = tmp_path / "submission.py"
     file.write_text(text)
-    matbench("run", file, "--sizes", "32", *QUICK, code=1)
+    given = "--front-matter", "precision=float32"
+    matbench("run", file, "--sizes", "32", *given, *QUICK, code=1)
     [outcome] = last_run()
     assert outcome.status == "wrong"
     assert reason in (outcome.reason or "")
@@ -159,6 +195,9 @@ def test_a_problem_says_what_is_computed_and_at_which_sizes(
         ("A.T @ B.T", "(M, M)", "(M, M)", "TT", "64x64x64", {}),
         ("A @ B", "(batch, M, K)", "(batch, K, N)", "NN", "64x96x40", {"batch": 3}),
         ("A @ B", "(batch, M, K)", "(K, N)", "NN", "192x96x40", {"where": ["M % 3 == 0"]}),
+        ("A @ B.T", "(1, batch, M, K)", "(N, K)", "NT", "192x96x40", {"where": ["M % 3 == 0"]}),
+        ("(A @ B,)", "(M, K)", "(K, N)", "NN", "64x96x40", {}),
+        ("(A @ B).astype('f2')", "(M, K)", "(K, N)", "NN", "64x96x40", {"result": "float16"}),
     ],
 )
 def test_which_product_a_reference_computes(
@@ -175,7 +214,7 @@ def test_which_product_a_reference_computes(
     found = problem.of_file(file)
     where = found.table.pop("launch", {})
     assert found.table | where == {"transpose": transpose, "sizes": sizes, **more}
-    assert found.split == (3 if where else 1)
+    assert [*filter(lambda side: side > 1, found.split)] == ([3] if where else [])
 
 
 @pytest.mark.parametrize(
@@ -186,6 +225,7 @@ def test_which_product_a_reference_computes(
         ("np.clip(A @ B, -30, 30)", "(M, K)", "computes no product of two matrices"),
         ("A @ B + 1", "(M, K)", "its reference computes no product of two matrices"),
         ("A @ C", "(M, K)", "its reference: NameError: name 'C' is not defined"),
+        ("A @ B", "(0, K)", "the sizes of its inputs: size '0x96x40': must be from 1 to"),
     ],
 )
 def test_a_reference_that_computes_something_else_is_refused(
@@ -195,6 +235,98 @@ def test_a_reference_that_computes_something_else_is_refused(
     text = MODEL.format(name="Model", product=product, A=A, B="(K, N)")
     file.write_text(f"{text}\n\n{KERNELBENCH}")
     assert told in refusal("run", file)
+
+
+def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_path: Path) -> None:
+    """The class is made with what its problem says, whether that has a literal or not."""
+    asked = MODEL.format(name="Model", product="A @ B", A="(batch, M, K)", B="(K, N)")
+    asked = asked.replace("return []", "return [float('inf'), np.float32]").replace(
+        "class Model:", "class Model:\n    def __init__(self, *given): pass\n"
+    )
+    (tmp_path / "asked.py").write_text(asked)
+    new = KERNELBENCH.replace("factor=1", "inf, kind, factor=1").replace("self.factor = factor",
+        "self.factor = factor\n        assert inf > 1e300 and kind(1) == 1")  # fmt: skip
+    file = tmp_path / "new.py"
+    given = "--front-matter", "problem=asked.py"
+    for text, status in ((new, "measured"), (new.replace("@ B)", "@ B)[0]"), "wrong")):
+        file.write_text(text)
+        matbench("run", file, *given, *QUICK, code=None)
+        assert last_run()[0].status == status
+    assert "returned (64, 96) instead of (3, 64, 96)" in (last_run()[0].reason or "")
+
+
+REFERENCE = """from utils import make_match_reference, DeterministicContext
+from task import input_t
+import numpy as np
+
+
+def generate_input(m, n, k, seed):
+    return np.ones((m, k), "f4"), np.ones((n, k), "f4"), np.ones((m, n), "f4")
+
+
+def ref_kernel(data):
+    with DeterministicContext():
+        a, b = data
+        return a @ b.T
+
+
+check_implementation = make_match_reference(ref_kernel, rtol=1e-2)
+"""
+
+
+def test_a_task_may_have_a_reference(matbench: Matbench, tmp_path: Path) -> None:
+    """It says how B is given, whatever it takes of the tuple. What kernelbot supplies may lack."""
+    (tmp_path / "task.yml").write_text("tests:\n- {m: 16, n: 24, k: 8, seed: 1}\n")
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    file = tmp_path / "submission.py"
+    file.write_text("from utils import *\nimport task\ntry: from task import input_t\n"
+                    "except ImportError: pass\nmake_match_reference(task.output_t)\n"
+                    "def custom_kernel(data): return data[0] @ data[1].T\n")  # fmt: skip
+    told = matbench("run", file, *QUICK).stderr
+    assert "(transpose NT and sizes of its problem: 16x24x8)" in told
+    assert last_run()[0].status == "measured"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("p.py", b"class Model(\n", "p.py:1: not Python: '(' was never closed"),
+        ("p.py", b"x = 1\0\n", "p.py:1: not Python: source code string cannot contain null bytes"),
+        (
+            "p.py",
+            b"import os, sys\nsys.stderr.buffer.write(b'\\xff'); os._exit(3)",
+            "ended with code 3",
+        ),
+        ("p.py", b"x = 1\n", "its reference: there is no class Model with get_inputs()"),
+        (
+            "p.yml",
+            b"tests:\n- {m: 8, n: 8\n k: ]",
+            "no task with `benchmarks` of m, n and k: while ",
+        ),
+        ("p.yml", b"tests:\n- {m: -8, n: 8, k: 8}", "Expected `int` >= 1 - at `$.tests[0].m`"),
+        ("p.json", b"[]", "p.json: no definition of a product: Expected `object`, got `array`"),
+        ("none.py", b"", "none.py: cannot be read: "),
+    ],
+)
+def test_a_problem_that_cannot_be_read_is_one_line(
+    refusal: Refusal, tmp_path: Path, name: str, text: bytes, told: str
+) -> None:
+    (tmp_path / "submission.py").write_text(KERNELBENCH)
+    if text:
+        (tmp_path / name).write_bytes(text)
+    assert told in refusal("run", tmp_path / "submission.py", "--front-matter", f"problem={name}")
+
+
+def test_what_a_reference_starts_ends_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "problem.py"
+    text = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
+    starts = "import subprocess\nstarted = subprocess.Popen(['sleep', '600']).pid\n"
+    file.write_text(f"{starts}open({str(tmp_path / 'pid')!r}, 'w').write(str(started))\n{text}")
+    assert problem.of_file(file).table["transpose"] == "NN"
+    pid = int((tmp_path / "pid").read_text())
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
 
 
 def test_a_task_has_sizes(matbench: Matbench, refusal: Refusal, tmp_path: Path) -> None:
@@ -214,8 +346,8 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
     assert found is not None
     assert found.table["args"] == ["A", "B", "scale_a", "scale_b", "C"]
     assert (found.table["transpose"], found.table["scales"]) == ("NT", "blocks")
-    with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 2 values"):
-        forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b = data"), "submission.py")
+    with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 4 values"):
+        forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +358,7 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
             "solve(const half *A, const half *B, half *C, int M, int N, int K, float alpha, "
             "float beta)",
             [*"ABCMNK", "alpha", "beta"],
-            {},
+            {"alpha": 1.5, "beta": 0.5},
         ),
         (
             "solve(const float *A, const float *B, float *C, int BATCH, int M, int N, int K)",
@@ -243,13 +375,22 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
             "ABCN",
             {"launch": {"where": ["M == N", "N == K"]}},
         ),
+        (
+            "solution(const float *a, const float *x, float *y, size_t m, size_t k)",
+            "ABCMK",
+            {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"},
+        ),
+        ("solve(const float *A, const float *B, float *C, int M, int K, int N)", "ABCMKN", {}),
     ],
 )
 def test_what_the_sizes_of_a_function_on_the_host_mean(
     parameters: str, args: str | list[str], more: dict[str, object]
 ) -> None:
-    found = forms.of_cuda(f'extern "C" void {parameters} {{}}\n', "mine.cu")
+    found = forms.of_cuda(f'extern "C" {{\nvoid {parameters} {{}}\n}}\n', "mine.cu")
     assert found is not None
+    old = forms.of_cuda(f'#include "solve.h"\nvoid {parameters} {{}}\n', "mine.cu")
+    assert (old is not None) == ("solve" in parameters), "as LeetGPU declared its functions"
+    assert old is None or "include" not in old.text
     name = parameters.partition("(")[0]
     assert found.table == {"entry": f"host {name}", "args": [*args], **more}
 
@@ -260,6 +401,12 @@ def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> No
     asked = "add.cu:1: solve(A, B, C, N) is no matrix product in LeetGPU's form"
     assert asked in refusal("run", file)
     assert forms.of_cuda("void solve(float *A) {}", "mine.cu") is None, "a function of C++ is not"
+    helper = 'extern "C" void solve(float *x, int n) {}\n__global__ void mm(float *A) {}\n'
+    assert forms.of_cuda(helper, "mine.cu") is None
+    file.write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}\n")
+    assert "add.cu: a module for PyTorch; name a Python file that loads it" in refusal("run", file)
+    (tmp_path / "cute.py").write_text("import cutlass.cute as cute\n" + LEETGPU)
+    assert "cute.py: uses cutlass; matbench calls PyTorch" in refusal("run", tmp_path / "cute.py")
 
 
 def test_squares_have_one_size(matbench: Matbench, refusal: Refusal, tmp_path: Path) -> None:
@@ -321,6 +468,63 @@ def test_a_solution_of_sol_execbench_fills_what_it_is_given(
     assert last_run()[0].status == "measured"
 
 
+def test_a_solution_may_be_in_a_data_set_and_in_folders(matbench: Matbench, tmp_path: Path) -> None:
+    """Then its definition is found by name; sources without content lie beside it."""
+    places = [tmp_path / top / "gemm" for top in ("definitions", "workloads", "solutions")]
+    for place in places:
+        place.mkdir(parents=True)
+    text = json.dumps(DEFINITION).replace('"value": 40', '"type": "expr", "expression": "N + 16"')
+    (places[0] / "gemm.json").write_text(text)
+    (places[1] / "gemm.jsonl").write_text('{"workload": {"axes": {"M": 16}}}\n')
+    spec = {"languages": ["pytorch"], "entry_point": "pkg/main.py::run"}
+    sources = [{"path": "pkg/main.py", "content": "from . import own\nrun = own.fill\n"},
+               {"path": "pkg/own.py"}]  # fmt: skip
+    file, own = write_solution(places[2], spec=spec, sources=sources), places[2] / "pkg" / "own.py"
+    (places[2] / "gemm.json").unlink()
+    own.parent.mkdir()
+    own.write_text("import numpy as np\ndef fill(A, B, C): np.matmul(A, B.T, out=C)\n")
+    assert "sizes of its problem: 16x24x40" in matbench("run", file, *QUICK).stderr
+    assert last_run()[0].status == "measured"
+
+
+def test_a_definition_may_have_scales(tmp_path: Path) -> None:
+    def tensor(kind: str, *shape: str) -> dict[str, object]:
+        return {"shape": shape, "dtype": kind}
+
+    axes = {"M": {}, "N": {"value": 130}, "K": {"value": 160}, "n": {"value": 2}, "k": {"value": 2}}
+    inputs = {"A": tensor("float8_e4m3fn", "M", "K"), "a": tensor("float32", "M", "k"),
+              "B": tensor("float8_e4m3fn", "N", "K"), "b": tensor("float32", "n", "k")}  # fmt: skip
+    code = ("def run(A, a, B, b):\n    A, B = A.astype('f4'), B.astype('f4')\n"
+            "    a, b = a.repeat(128, 1)[:, :160], b.repeat(128, 0).repeat(128, 1)[:130, :160]\n"
+            "    return (A * a) @ (B * b).T\n")  # fmt: skip
+    said = {"axes": axes, "inputs": inputs, "outputs": {"C": tensor("bfloat16", "M", "N")}}
+    (tmp_path / "d.json").write_text(json.dumps({**said, "reference": code}))
+    found = problem.of_file(tmp_path / "d.json")
+    assert found.table["scales"] == "blocks"
+    assert (found.table["storage"], found.table["result"]) == ("e4m3", "bfloat16")
+    assert found.roles == ("A", "scale_a", "B", "scale_b")
+
+
+def test_a_revision_has_the_problem_of_its_time(matbench: Matbench, project: Path) -> None:
+    task = "benchmarks:\n- {m: 8, n: 16, k: 24}\n"
+    more = {"task_yml": task, "reference_py": REFERENCE, "gemm_json": json.dumps(DEFINITION)}
+    model = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
+    files = {
+        "new_py": KERNELBENCH,
+        "asked__p_py": model,
+        "bot_py": KERNELBOT.replace("b, out", "b.T, out"),
+    }
+    commit(project, **files, **more, solution_json=json.dumps(SOLUTION))
+    later = {name: text.replace("24", "48").replace("96", "48") for name, text in more.items()}
+    commit(project, **later, asked__p_py=model.replace("96", "48"))
+    asked = "--front-matter", "problem=asked/p.py"
+    for name, given, size in (("new.py", asked, "64x96x40"), ("bot.py", (), "8x16x24"),
+                              ("solution.json", (), "16x24x40")):  # fmt: skip
+        matbench("run", project / f"{name}@HEAD~1", *given, *QUICK)
+        assert [one.status for one in last_run()][:1] == ["measured"]
+        assert last_run()[0].case.problem.size == size
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
@@ -367,13 +571,14 @@ def test_other_json_is_no_solution() -> None:
 def test_sources_in_cpp_are_loaded_by_pytorch(tmp_path: Path) -> None:
     """What is run is Python that compiles them when it is loaded."""
     spec = {"entry_point": "mm.cu::run", "binding": "torch"}
-    sources = [{"path": "mm.cu", "content": "// CUDA\n"}, {"path": "mm.h", "content": ""}]
+    code = "PYBIND11_MODULE(m)\n"
+    sources = [{"path": "mm.cu", "content": code}, {"path": "mm.h", "content": ""}]
     data = json.dumps(SOLUTION | {"spec": spec, "sources": sources}).encode()
     found = solution.unpacked(data, Path("solution.json"))
     assert found is not None
     assert (found.call, found.file.suffix) == ("module.run", ".py")
     assert "sources=[str(here / name) for name in ['mm.cu']]" in found.text
-    assert (found.file.parent / "mm.cu").read_text() == "// CUDA\n"
+    assert (found.file.parent / "mm.cu").read_text() == code
 
 
 def test_programs_judge_submissions(tmp_path: Path) -> None:
@@ -392,7 +597,7 @@ def test_a_reference_runs_without_matbench_in_its_way(tmp_path: Path) -> None:
     file.write_text(text)
     assert problem.of_file(file).table["transpose"] == "NN"
     asked = tmp_path / "asked.json"
-    asked.write_text(json.dumps({"file": text.replace("A @ B", "A")}))
+    asked.write_text(json.dumps({"file": text.replace("A @ B", "A"), "is_own": False}))
     command = [sys.executable, "-m", "matbench.features.submissions.reference", str(asked)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

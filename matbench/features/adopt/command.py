@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matbench.features.adopt.guess import Adopted
 
 #: How many functions on the host are called where no kernel can be launched alone.
-_MOST_ON_HOST = 2
+_MOST_ON_HOST = 1
 
 
 @main.command()

@@ -257,13 +257,14 @@ def _first_right(
                     unfit = worker.unfit(cases[0])
                     skip = cases[0].skip
                     if unfit is not None and (skip is None or skip.kind == "requirement"):
-                        return None, f"cannot be built here: {_first_line(unfit)}"  # however called
+                        reason = str(outcome_reason(unfit)).splitlines()[0]
+                        return None, f"cannot be called here: {reason}"  # in whichever way
                     outcomes = map(worker.measure, cases)
                     wrong = next((one for one in outcomes if one.status != "measured"), None)
                     if wrong is None:
                         return (way, kernel), ""
                     closest = wrong if closest is None or wrong.check is not None else closest
-                    said = f"no call is right; closest: {_first_line(closest)}"
+                    said = f"no call is right; closest: {outcome_reason(closest)}"
                     if wrong.check == "staggered":  # the call is right, but not the function
                         return None, said
                     if time.monotonic() > end_s:
@@ -281,10 +282,6 @@ def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
     params = {name: values[0] for name, values in kernel.sweep.items()}
     cases = [sweep.case(kernel, problem, params, info) for problem in problems]
     return [case for case in cases if case.skip is None] or cases[:1]
-
-
-def _first_line(outcome: Outcome) -> str:
-    return str(outcome_reason(outcome)).splitlines()[0]
 
 
 def _product(kernel: Kernel) -> str:

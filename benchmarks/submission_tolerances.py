@@ -8,7 +8,9 @@ reference adds in float32, too, the sums in the opposite order.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -116,4 +118,10 @@ def row(rule: Rule, K: int, what: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(tabulate([row(*case) for case in CASES], headers="keys", tablefmt="simple", intfmt=","))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the table there, too")
+    output = parser.parse_args().output
+    table = tabulate([row(*case) for case in CASES], headers="keys", tablefmt="simple", intfmt=",")
+    print(table)
+    if output is not None:
+        output.write_text(f"{table}\n", encoding="utf-8")

@@ -20,9 +20,6 @@ from matbench.errors import UsageError
 if TYPE_CHECKING:
     from matbench.features.adopt.guess import Adopted
 
-#: How many functions on the host are called where no kernel can be launched alone.
-_MOST_ON_HOST = 1
-
 
 @main.command()
 @click.argument("file", metavar="FILE")
@@ -121,13 +118,10 @@ def _results(
                     say(f"note: {note}")
         interruption.exit(len(results), len(kernels), "kernels")
     if not any(result.table for result in results):
-        callers = functions.callers(path, bare, names, given)
-        for source, text, name in itertools.islice(callers, _MOST_ON_HOST):
+        for source, text, name in itertools.islice(functions.callers(path, bare, names, given), 1):
             result = functions.on_host(source, text, name, given, device.choose())
             results.append(result._replace(file="" if source == path else str(source)))
-            say(results[-1].words)
-            if result.table is not None:
-                break
+            say(result.words)
     return results
 
 

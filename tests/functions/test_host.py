@@ -258,3 +258,17 @@ def test_adopt_finds_arguments_of_functions_on_the_host(matbench: Matbench, tmp_
     assert last_run()[0].status == "measured"
     refused = matbench("adopt", file, "--entry", "host nothing", "--force", code=2).output
     assert "--entry 'host nothing': not in " in refused
+
+
+@pytest.mark.usefixtures("few_probes")
+def test_a_function_that_computes_whole_tiles_alone_is_tried_at_larger_sizes(
+    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = saved(tmp_path / "mine.cpp", text_of("tiles.cpp"))
+    assert "right at all sizes tried, with M % 64 == 0 and" in matbench("adopt", file).output
+    said = matbench("adopt", file, "--force", "--set", "TILE=1").output
+    assert "right at all sizes tried\n" in said
+    assert "options" in file.with_suffix(".toml").read_text()
+    monkeypatch.setattr("matbench.features.adopt.functions._LIMIT_S", 1.0)
+    said = matbench("adopt", file, "--force", "--set", "TILE=50", code=1).output
+    assert "never written" in said

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +36,21 @@ if TYPE_CHECKING:
     help="A key of front matter that is known: precision=tf32, std=c++17, include_dirs=DIR (as "
     "seen from the file). Repeatable.",
 )
+@click.option(
+    "--set",
+    "constants",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A constant that the file leaves to the build, or to a template: WIDTH=512. Repeatable.",
+)
 @grouped
 def adopt(
-    file: str, entry: str | None, force: bool, front_matter: tuple[str, ...], device: DeviceOptions
+    file: str,
+    entry: str | None,
+    force: bool,
+    front_matter: tuple[str, ...],
+    constants: tuple[str, ...],
+    device: DeviceOptions,
 ) -> None:
     """Find out how to launch a file's kernels, and save that.
 
@@ -58,6 +72,11 @@ def adopt(
     if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given
+    named = {}
+    for text in constants:
+        if not (found := re.fullmatch(r"([A-Za-z_]\w*)=0*([1-9]\d{0,8})", text)):
+            raise UsageError(f"--set {text!r}: expected NAME=VALUE, such as WIDTH=512")
+        named[found[1]] = int(found[2])
     entry = known.pop("entry", None)
     if python_file.is_python(file):
         from matbench.features.adopt import functions
@@ -68,7 +87,7 @@ def adopt(
     source = _free(path, target, force=force)
     Reader(file, "", path, tables.Table(file, "", None, known)).front(known)  # refuses other keys
     with syntax.located(file):
-        results = _results(file, source, entry, known, device)
+        results = _results(file, source, entry, known, named, device)
     adopted = [result for result in results if result.table is not None]
     if not adopted:
         sys.exit(1)
@@ -88,7 +107,12 @@ def adopt(
 
 
 def _results(
-    file: str, bare: str, entry: str | None, given: dict[str, Any], device: DeviceOptions
+    file: str,
+    bare: str,
+    entry: str | None,
+    given: dict[str, Any],
+    constants: Mapping[str, int],
+    device: DeviceOptions,
 ) -> list[Adopted]:
     """Find out how to call each kernel of a file, or the function on the host that is named, and
     say what was found."""
@@ -96,15 +120,17 @@ def _results(
     from matbench.kernelfile import front_matter, signature
 
     path = Path(file)
+    options = [*given.get("options", ()), *(f"-D{name}={n}" for name, n in constants.items())]
+    on_host = {**given, "options": options} if options else given
     if entry is not None and entry.startswith(front_matter.ON_HOST):
         name = entry.removeprefix(front_matter.ON_HOST).strip()
-        adopted = functions.on_host(path, bare, name, given, device.choose())
+        adopted = functions.on_host(path, bare, name, on_host, device.choose())
         say(adopted.words)
         return [adopted]
     results: list[Adopted] = []
     names = [entry] if entry else [function.name for function in signature.functions(bare)]
     if names or not functions.candidates(bare):
-        kernels = subjects.subjects(bare, path, entry, given)
+        kernels = subjects.subjects(bare, path, entry, given, constants)
         info = device.choose()
         with Interruption() as interruption, search.pool() as pool, progress(None) as display:
             for kernel in kernels:
@@ -119,7 +145,7 @@ def _results(
         interruption.exit(len(results), len(kernels), "kernels")
     if not any(result.table for result in results):
         for source, text, name in itertools.islice(functions.callers(path, bare, names, given), 1):
-            result = functions.on_host(source, text, name, given, device.choose())
+            result = functions.on_host(source, text, name, on_host, device.choose())
             results.append(result._replace(file="" if source == path else str(source)))
             say(result.words)
     return results

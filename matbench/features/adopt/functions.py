@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import shlex
 import time
@@ -44,7 +45,7 @@ from matbench.model import (
     Problem,
     Transpose,
 )
-from matbench.records.outcome import Outcome
+from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.worker.worker import WorkerPool
 
@@ -64,14 +65,17 @@ class _Sizes(NamedTuple):
 
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
 _ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)))
-#: What tiles of a GPU fit into, also several of them side by side.
-_WHOLE = (
-    _Sizes(((768, 512, 1280), (512, 768, 256)), [f"{axis} % 256 == 0" for axis in "MNK"]),
-    _Sizes(
-        ((4096, 2048, 1024), (2048, 4096, 512)),
-        ["M % 2048 == 0", "N % 2048 == 0", "K % 512 == 0"],
-    ),
-)
+#: What tiles fit into; on a GPU also several of them side by side.
+_WHOLE = {
+    "cpu": [_Sizes(((192, 128, 320), (128, 192, 64)), [f"{axis} % 64 == 0" for axis in "MNK"])],
+    "gpu": [
+        _Sizes(((768, 512, 1280), (512, 768, 256)), [f"{axis} % 256 == 0" for axis in "MNK"]),
+        _Sizes(
+            ((4096, 2048, 1024), (2048, 4096, 512)),
+            ["M % 2048 == 0", "N % 2048 == 0", "K % 512 == 0"],
+        ),
+    ],
+}
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -135,8 +139,10 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     if function is None:
         names = ", ".join(candidates(bare))
         raise UsageError(f"--entry {ON_HOST + entry!r}: not in {path}; it has: {names:.200}")
-    options = [one for one in macros(path) if one not in given.get("options", ())]
-    given |= {"options": [*options, *given.get("options", ())]} if options else {}
+    own = given.get("options", ())
+    named = {one.partition("=")[0] for one in own}
+    options = [*(one for one in macros(path) if one.partition("=")[0] not in named), *own]
+    given |= {"options": options} if options else {}
     fixed = {**given, "entry": f"{ON_HOST}{entry}"}
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
     listed = [p for p in function.parameters if p.type not in HANDLES]
@@ -159,8 +165,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
             yield way, front_matter.parse(bare.encode(), str(path), path, None, way, HostReader)
 
     try:
-        tried = [_ANY, *(_WHOLE if info.kind == "gpu" else ())]
-        right, wrong = _first_right(ways, info, tried)
+        right, wrong = _first_right(ways, info, [_ANY, *_WHOLE[info.kind]])
     except NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
     if right is None:
@@ -243,17 +248,21 @@ def _first_right(
     """The first table with which a function is right at all of some sizes; otherwise why none is.
 
     `ways` yields the tables, each with these conditions. The last sizes that are `tried` are for
-    calls that fail at the others, and for functions of which no call is right there.
+    calls that fail or leave C as it was at the others, and for functions of which no call is right
+    there.
     """
     closest: Outcome | None = None
     said = "has no parameters to pass matrices to"
     end_s = time.monotonic() + _LIMIT_S
+    least = 0  # the first of the sizes at which it computes anything
     with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=_LIMIT_S)) as pool:
         for first in range(len(tried)):
-            for alike in zip(*(ways(sizes.where) for sizes in tried[first:]), strict=True):
-                for sizes, (way, kernel) in zip(tried[first:], alike, strict=True):
+            for alike in zip(*(ways(sizes.where) for sizes in tried), strict=True):
+                is_filled = True
+                for at in range(max(first, least), len(tried)):
+                    way, kernel = alike[at]
                     worker = pool.worker(info, kernel)
-                    cases = _cases(kernel, sizes, info)
+                    cases = _cases(kernel, tried[at], info)
                     unfit = worker.unfit(cases[0])
                     skip = cases[0].skip
                     if unfit is not None and (skip is None or skip.kind == "requirement"):
@@ -263,15 +272,31 @@ def _first_right(
                     wrong = next((one for one in outcomes if one.status != "measured"), None)
                     if wrong is None:
                         return (way, kernel), ""
-                    closest = wrong if closest is None or wrong.check is not None else closest
+                    closest = min(filter(None, (closest, wrong)), key=_wrong_share)
                     said = f"no call is right; closest: {outcome_reason(closest)}"
                     if wrong.check == "staggered":  # the call is right, but not the function
                         return None, said
                     if time.monotonic() > end_s:
                         return None, f"{said} (not all calls were tried)"
-                    if wrong.status == "wrong":
+                    was_filled, is_filled = is_filled, not _is_nowhere_finite(wrong)
+                    if wrong.status == "wrong" and is_filled:
+                        least = least if was_filled else at
                         break
     return None, said
+
+
+def _wrong_share(outcome: Outcome) -> float:
+    """How much of C is wrong: more than all of it if that is not known, or if nothing ran."""
+    cells = outcome.error_map
+    if isinstance(cells, ErrorCells):
+        return cells.wrong_elements / math.prod(cells.shape)
+    return 2.0 if outcome.check is not None else 3.0
+
+
+def _is_nowhere_finite(outcome: Outcome) -> bool:
+    """Whether no part of C is finite, as if the function had no whole tile to compute."""
+    cells = outcome.error_map
+    return isinstance(cells, ErrorCells) and {*"".join(cells.rows)} == {"!"}
 
 
 def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:

@@ -96,7 +96,7 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
     said = []
     pins = {key: value for key, value in given.items() if key not in ("entry", *_OBSERVED)}
     pins["launch"] = {key: text for key, text in given.get("launch", {}).items() if key != "where"}
-    for subject in subjects(text, path, given.get("entry"), pins):
+    for subject in subjects(text, path, given.get("entry"), pins, {}):
         adopted = adopt(subject, worker)
         if (table := adopted.table) is not None:
             own = [key for key in _ASSUMED if key in table and key not in given]
@@ -162,7 +162,11 @@ def _guesses(trials: AdoptTrials) -> Iterator[Guess]:
     for call in arguments.calls(function, known) if args is None else [tuple(args)]:
         order = tuple("" if text in ("M", "N", "K") else text for text in call)
         pointers.setdefault(order, []).append(call)
-    ways = launches(function, known, trials.given.get("launch", {}).get("block", ()))
+    constants = trials.subject.constants
+    ways = [
+        way._replace(params={name: constants.get(name, n) for name, n in way.params.items()})
+        for way in launches(function, known, trials.given.get("launch", {}).get("block", ()))
+    ]
     later: list[Guess] = []  # the author's launch may be one of square products only
     is_found = False
     for calls, way in itertools.product(pointers.values(), ways):
@@ -295,6 +299,8 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
     trials.renew()
     alone = 0
     for name, value in guess.params.items():
+        if name in trials.subject.constants:
+            continue
         if alone == _MOST_ALONE:
             break
         free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]

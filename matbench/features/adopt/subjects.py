@@ -56,7 +56,7 @@ class ForeignKernel(NamedTuple):
 
     `bare` is the file's text, `source` the same after the headers if these define the function;
     `headers` are their texts, and `beside` those of files that launch it. `given` are keys of its
-    table.
+    table, and values of `constants` of its build or template.
     """
 
     bare: str
@@ -66,6 +66,7 @@ class ForeignKernel(NamedTuple):
     headers: str = ""
     beside: str = ""
     given: Mapping[str, Any] = {}
+    constants: Mapping[str, int] = {}
 
     def load(self, table: Mapping[str, Any]) -> Kernel:
         """The kernel with a table; `UsageError` if that is not valid."""
@@ -74,7 +75,11 @@ class ForeignKernel(NamedTuple):
 
 
 def subjects(
-    bare: str, path: Path, entry: str | None, given: Mapping[str, Any]
+    bare: str,
+    path: Path,
+    entry: str | None,
+    given: Mapping[str, Any],
+    constants: Mapping[str, int],
 ) -> list[ForeignKernel]:
     """The kernels to adopt: the one that is named `entry`, or all."""
     given = build_keys(bare, path, given)
@@ -85,6 +90,12 @@ def subjects(
             source = unpacked("\n".join([*texts, syntax.marked(bare)]))
         functions = signature.functions(source)
     types = {k: kind for text in (*texts, source) for k, kind in signature.aliases(text).items()}
+    for name in constants:
+        directives = re.findall(rf"(?m)^\s*#\s*(ifndef|define)\s+{name}\b", source)
+        if directives[:1] == ["define"]:
+            raise UsageError(f"{path} defines {name} itself; change it there, or add #ifndef {name}")
+        if not re.search(rf"\b{name}\b", source):
+            raise UsageError(f"{path} has no constant {name}")
     kernels = []
     for function in _chosen(functions, entry, path):
         resolved = tuple(
@@ -92,14 +103,24 @@ def subjects(
         )
         name = last(function.name)
         beside = "\n".join(_launching(path, name)) if not _launches(name, source) else ""
-        known = _completed(replace(function, parameters=resolved), source, texts, beside)
-        kernels.append(ForeignKernel(bare, path, source, known, "\n".join(texts), beside, given))
+        plain = replace(function, parameters=resolved)
+        known = _completed(plain, source, texts, beside, constants)
+        headers = "\n".join(texts)
+        kernels.append(
+            ForeignKernel(bare, path, source, known, headers, beside, given, constants)
+        )
     return kernels
 
 
-def _completed(function: Signature, source: str, headers: Sequence[str], beside: str) -> Signature:
+def _completed(
+    function: Signature,
+    source: str,
+    headers: Sequence[str],
+    beside: str,
+    constants: Mapping[str, int],
+) -> Signature:
     """The function with the constants that its file leaves to the build, or to a file that includes
-    it, as parameters of a template."""
+    it, as parameters of a template: those that are given, and others that it uses."""
     root = syntax.parse(syntax.expanded(source))
     entry = definition_of(root, function)
     if entry is None:
@@ -114,6 +135,7 @@ def _completed(function: Signature, source: str, headers: Sequence[str], beside:
     scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
     given = {name: scope.text(name) for name in sorted(used - known)}
     missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
+    missing |= {n: v for n, v in constants.items() if n not in {p.name for p in function.template}}
     macros = (TemplateParameter(MACRO, n, str(t) if t else None) for n, t in missing.items())
     return replace(function, template=(*function.template, *macros))
 

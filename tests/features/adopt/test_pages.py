@@ -112,6 +112,18 @@ ARGUMENTS: Kernels = {
     ),
     "one large size": foreign("fixed-sizes.cu", ("N_SIZE 160", "N_SIZE 4096")),
 }
+#: Of one size, which the build may choose, as it must the tile.
+BUILT = """
+#ifndef WIDTH
+#define WIDTH 4096
+#endif
+__global__ void built(float *C, const float *A, const float *B) {
+    int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
+    float sum = 0;
+    for (int k = 0; k < WIDTH; k++) sum += A[row * WIDTH + k] * B[k * WIDTH + column];
+    C[row * WIDTH + column] = sum;
+}
+"""
 FILES: Kernels = {
     "constants of nobody": plain(rows="block_size_y", columns="block_size_x"),
     "constants of an includer": Files(
@@ -161,6 +173,15 @@ FILES: Kernels = {
     "a swept constant that is given": Files(
         foreign("sgemm-shared.cuh"), words=given("sweep.BLOCKSIZE=16")
     ),
+    "a constant of a template": Files(
+        foreign("sgemm-shared.cuh"), words=("--set", "BLOCKSIZE=8")
+    ),
+    "constants of the build": Files(BUILT, words=("--set", "WIDTH=64", "--set", "TILE=8")),
+    "a constant that is not there": Files(BUILT, words=("--set", "WIDE=64")),
+    "a constant of the file": Files(
+        BUILT.replace("#ifndef WIDTH", "#if 1"), words=("--set", "WIDTH=64")
+    ),
+    "a constant without a value": Files(BUILT, words=("--set", "WIDTH")),
 }
 RESTRICTIONS: Kernels = {
     "a leading dimension that is wrong": Files(

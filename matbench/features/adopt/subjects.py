@@ -93,7 +93,9 @@ def subjects(
     for name in constants:
         directives = re.findall(rf"(?m)^\s*#\s*(ifndef|define)\s+{name}\b", source)
         if directives[:1] == ["define"]:
-            raise UsageError(f"{path} defines {name} itself; change it there, or add #ifndef {name}")
+            raise UsageError(
+                f"{path} defines {name} itself; change it there, or add #ifndef {name}"
+            )
         if not re.search(rf"\b{name}\b", source):
             raise UsageError(f"{path} has no constant {name}")
     kernels = []
@@ -106,9 +108,7 @@ def subjects(
         plain = replace(function, parameters=resolved)
         known = _completed(plain, source, texts, beside, constants)
         headers = "\n".join(texts)
-        kernels.append(
-            ForeignKernel(bare, path, source, known, headers, beside, given, constants)
-        )
+        kernels.append(ForeignKernel(bare, path, source, known, headers, beside, given, constants))
     return kernels
 
 

@@ -173,9 +173,7 @@ FILES: Kernels = {
     "a swept constant that is given": Files(
         foreign("sgemm-shared.cuh"), words=given("sweep.BLOCKSIZE=16")
     ),
-    "a constant of a template": Files(
-        foreign("sgemm-shared.cuh"), words=("--set", "BLOCKSIZE=8")
-    ),
+    "a constant of a template": Files(foreign("sgemm-shared.cuh"), words=("--set", "BLOCKSIZE=8")),
     "constants of the build": Files(BUILT, words=("--set", "WIDTH=64", "--set", "TILE=8")),
     "a constant that is not there": Files(BUILT, words=("--set", "WIDE=64")),
     "a constant of the file": Files(

@@ -158,7 +158,7 @@ class Worker:
         self.listener = listener
         self.process = WorkerProcess(_begin, device, options, is_apart, leads=is_apart)
         self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
-        kinds = options.cold + options.hot
+        kinds = options.cold + options.hot if options.timed else 0
         #: How long a task may take, in seconds.
         self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self.run_s += TIMES_SUSTAINED * (options.sustained_s or 0.0)

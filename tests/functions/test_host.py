@@ -22,6 +22,7 @@ from matbench.backends.functions.calls import ISOLATED
 from matbench.backends.functions.libraries import Target
 from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
+from matbench.features.adopt import functions as adopting
 from matbench.kernelfile import catalogue, host_file
 from matbench.model import Kernel
 from matbench.show.reasons import skip_reason
@@ -269,6 +270,6 @@ def test_a_function_that_computes_whole_tiles_alone_is_tried_at_larger_sizes(
     said = matbench("adopt", file, "--force", "--set", "TILE=1").output
     assert "right at all sizes tried\n" in said
     assert "options" in file.with_suffix(".toml").read_text()
-    monkeypatch.setattr("matbench.features.adopt.functions._LIMIT_S", 1.0)
+    monkeypatch.setattr(adopting, "_ON_HOST", adopting._ON_HOST._replace(search_s=1.0))
     said = matbench("adopt", file, "--force", "--set", "TILE=50", code=1).output
     assert "never written" in said

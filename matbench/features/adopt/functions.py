@@ -52,30 +52,46 @@ from matbench.worker.worker import WorkerPool
 #: A table, and the kernel with it.
 _Way = tuple[dict[str, Any], Kernel]
 
-#: The longest time for all calls, in seconds.
-_LIMIT_S = 20.0
+
+class _Limits(NamedTuple):
+    """How long one call may take, and all from the first one's end, in seconds."""
+
+    call_s: float
+    search_s: float
+
+
+#: A function in Python may be compiled for each call.
+_IN_PYTHON = _Limits(20.0, 20.0)
+_ON_HOST = _Limits(5.0, 10.0)
 
 
 class _Sizes(NamedTuple):
-    """Sizes at which a call must be right, and the conditions on sizes that follow."""
+    """Sizes at which a call must be right, a square one for those that are right for no other, and
+    the conditions on sizes that follow."""
 
     sizes: Sequence[tuple[int, int, int]]
+    square: int
     where: Sequence[str] = ()
 
 
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
-_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)))
-#: What tiles fit into; on a GPU also several of them side by side.
-_WHOLE = {
-    "cpu": [_Sizes(((192, 128, 320), (128, 192, 64)), [f"{axis} % 64 == 0" for axis in "MNK"])],
-    "gpu": [
-        _Sizes(((768, 512, 1280), (512, 768, 256)), [f"{axis} % 256 == 0" for axis in "MNK"]),
+_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)), 128)
+#: What tiles fit into, on a GPU also several of them side by side.
+_TILES = {
+    "cpu": (_Sizes(((192, 128, 320), (128, 192, 64)), 128, [f"{x} % 64 == 0" for x in "MNK"]),),
+    "gpu": (
+        _Sizes(((768, 512, 1280), (512, 768, 256)), 512, [f"{x} % 256 == 0" for x in "MNK"]),
         _Sizes(
-            ((4096, 2048, 1024), (2048, 4096, 512)),
-            ["M % 2048 == 0", "N % 2048 == 0", "K % 512 == 0"],
+            ((4096, 2048, 512), (2048, 4096, 768)),
+            2048,
+            ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"],
         ),
-    ],
+    ),
 }
+#: What most functions compute, and how their matrices are stored.
+_USUAL_FORMS = (
+    ("NN", "row-major"), ("NN", "column-major"), ("NT", "row-major"), ("TN", "column-major"),
+)  # fmt: skip
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -105,7 +121,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
             way = args | _said(transpose=transpose, precision=precision) | extra
             yield way, catalogue.load(Path(path), given=way)
 
-    right, wrong = _first_right(ways, info, [_ANY])
+    right, wrong = _first_right(ways, info, [_ANY], _IN_PYTHON)
     if right is None:
         say(f"`{kernel.entry}`: {wrong}")
         return False
@@ -150,7 +166,8 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     is_used = {parameter.name for parameter in taken.parameters}.__contains__
 
     def ways(where: Sequence[str]) -> Iterator[_Way]:
-        forms = itertools.product((0.0, 1.0), get_args(Transpose), get_args(Layout))
+        every = itertools.product((0.0, 1.0), get_args(Transpose), get_args(Layout))
+        forms = sorted(every, key=lambda form: form[0] == 0 and form[1:] not in _USUAL_FORMS)
         pairs = itertools.product(enumerate(forms), enumerate(arguments.calls(taken, Hints())))
         for (_, form), (_, args) in sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0]):
             beta, transpose, layout = form
@@ -165,7 +182,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
             yield way, front_matter.parse(bare.encode(), str(path), path, None, way, HostReader)
 
     try:
-        right, wrong = _first_right(ways, info, [_ANY, *_WHOLE[info.kind]])
+        right, wrong = _first_right(ways, info, [_ANY, *_TILES[info.kind]], _ON_HOST)
     except NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
     if right is None:
@@ -243,45 +260,47 @@ def _said(**keys: Any) -> dict[str, Any]:
 
 
 def _first_right(
-    ways: Callable[[Sequence[str]], Iterable[_Way]], info: DeviceInfo, tried: Sequence[_Sizes]
+    ways: Callable[[Sequence[str]], Iterable[_Way]],
+    info: DeviceInfo,
+    tried: Sequence[_Sizes],
+    limits: _Limits,
 ) -> tuple[_Way | None, str]:
-    """The first table with which a function is right at all of some sizes; otherwise why none is.
+    """The first table with which a function is right; otherwise why none is.
 
-    `ways` yields the tables, each with these conditions. The last sizes that are `tried` are for
-    calls that fail or leave C as it was at the others, and for functions of which no call is right
-    there.
+    `ways` yields the tables, each with these conditions. They are `tried` at the last sizes, which
+    have the most conditions: at others a function of whole tiles may never end. The right one gets
+    the conditions of the first sizes at which it is right, too.
     """
     closest: Outcome | None = None
     said = "has no parameters to pass matrices to"
-    end_s = time.monotonic() + _LIMIT_S
-    least = 0  # the first of the sizes at which it computes anything
-    with WorkerPool(Options(timed=False).on(info.kind), Deadlines(run_s=_LIMIT_S)) as pool:
-        for first in range(len(tried)):
-            for alike in zip(*(ways(sizes.where) for sizes in tried), strict=True):
-                is_filled = True
-                for at in range(max(first, least), len(tried)):
-                    way, kernel = alike[at]
-                    worker = pool.worker(info, kernel)
-                    cases = _cases(kernel, tried[at], info)
-                    unfit = worker.unfit(cases[0])
-                    skip = cases[0].skip
-                    if unfit is not None and (skip is None or skip.kind == "requirement"):
-                        reason = str(outcome_reason(unfit)).splitlines()[0]
-                        return None, f"cannot be called here: {reason}"  # in whichever way
-                    outcomes = map(worker.measure, cases)
-                    wrong = next((one for one in outcomes if one.status != "measured"), None)
-                    if wrong is None:
-                        return (way, kernel), ""
-                    closest = min(filter(None, (closest, wrong)), key=_wrong_share)
-                    said = f"no call is right; closest: {outcome_reason(closest)}"
-                    if wrong.check == "staggered":  # the call is right, but not the function
-                        return None, said
-                    if time.monotonic() > end_s:
-                        return None, f"{said} (not all calls were tried)"
-                    was_filled, is_filled = is_filled, not _is_nowhere_finite(wrong)
-                    if wrong.status == "wrong" and is_filled:
-                        least = least if was_filled else at
-                        break
+    options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=limits.call_s)
+    with WorkerPool(options, deadlines) as pool:
+
+        def wrong(kernel: Kernel, sizes: _Sizes) -> Outcome | None:
+            outcomes = map(pool.worker(info, kernel).measure, _cases(kernel, sizes, info))
+            return next((one for one in outcomes if one.status != "measured"), None)
+
+        end_s = math.inf
+        for at, way in enumerate(ways(tried[-1].where)):
+            [case, *_] = _cases(way[1], tried[-1], info)
+            unfit = pool.worker(info, way[1]).unfit(case)
+            if unfit is not None and (case.skip is None or case.skip.kind == "requirement"):
+                reason = str(outcome_reason(unfit)).splitlines()[0]
+                return None, f"cannot be called here: {reason}"  # in whichever way
+            outcome = wrong(way[1], tried[-1])
+            if outcome is None:
+                for sizes in tried[:-1]:
+                    other = next(itertools.islice(ways(sizes.where), at, None))
+                    if wrong(other[1], sizes) is None:
+                        return other, ""
+                return way, ""
+            closest = min(filter(None, (closest, outcome)), key=_wrong_share)
+            said = f"no call is right; closest: {outcome_reason(closest)}"
+            if outcome.check == "staggered":  # the call is right, but not the function
+                return None, said
+            end_s = min(end_s, time.monotonic() + limits.search_s)
+            if time.monotonic() > end_s:
+                return None, f"{said} (not all calls were tried)"
     return None, said
 
 
@@ -293,20 +312,15 @@ def _wrong_share(outcome: Outcome) -> float:
     return 2.0 if outcome.check is not None else 3.0
 
 
-def _is_nowhere_finite(outcome: Outcome) -> bool:
-    """Whether no part of C is finite, as if the function had no whole tile to compute."""
-    cells = outcome.error_map
-    return isinstance(cells, ErrorCells) and {*"".join(cells.rows)} == {"!"}
-
-
 def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
-    """The cases that a call must compute, without those that are skipped; if all are, one."""
-    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes.sizes]
+    """The cases that a call must compute, without those that are skipped, or a square one."""
+    square = (sizes.square,) * 3
+    problems = [Problem(*size, beta=_beta(kernel)) for size in (*sizes.sizes, square)]
     if "beta" in kernel.args:
-        problems.append(Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
+        problems.insert(-1, Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
     params = {name: values[0] for name, values in kernel.sweep.items()}
     cases = [sweep.case(kernel, problem, params, info) for problem in problems]
-    return [case for case in cases if case.skip is None] or cases[:1]
+    return [case for case in cases[:-1] if case.skip is None] or cases[-1:]
 
 
 def _product(kernel: Kernel) -> str:

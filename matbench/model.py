@@ -152,9 +152,9 @@ class KernelKind(NamedTuple):
     """What kernels of one kind have in common, and what messages call one.
 
     Whether it `has_source` in CUDA C, which can be translated, instrumented and explained; whether
-    matbench itself `launches` it, on its own memory; whether it runs `apart`, a function of a user
-    in a process of its own; whether that is `native`, compiled for the host; whether it is that of
-    a `library`, matbench's own baseline, which is trusted. `race`: when one shows in its staggered
+    it `is_launched` by matbench itself, on its own memory; whether it `is_apart`, a function of a
+    user in a process of its own; whether that `is_native`, compiled for the host; whether it
+    `is_library`, matbench's own baseline, which is trusted. `race`: when one shows in its staggered
     build, which is called again for `races_s` because its threads meet by chance.
     """
 

@@ -266,10 +266,11 @@ def test_a_function_that_computes_whole_tiles_alone_is_tried_at_larger_sizes(
     matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = saved(tmp_path / "mine.cpp", text_of("tiles.cpp"))
+    (tmp_path / "Makefile").write_text("mine.so:\n\tg++ -shared -DTILE=64 mine.cpp\n")
     assert "right at all sizes tried, with M % 64 == 0 and" in matbench("adopt", file).output
     said = matbench("adopt", file, "--force", "--set", "TILE=1").output
     assert "right at all sizes tried\n" in said
-    assert "options" in file.with_suffix(".toml").read_text()
+    assert 'options = ["-DTILE=1"]' in file.with_suffix(".toml").read_text()
     monkeypatch.setattr(adopting, "_ON_HOST", adopting._ON_HOST._replace(search_s=1.0))
     said = matbench("adopt", file, "--force", "--set", "TILE=50", code=1).output
-    assert "never written" in said
+    assert "never written" in said and "not all calls were tried" in said

@@ -196,6 +196,7 @@ def test_a_killed_worker_costs_one_case(device: DeviceInfo, write_kernel: Kernel
     spins = case_of(write_kernel("spins", body=SPIN_BODY), 20, device, TILE=8)
     with WorkerPool(CHECK_ONLY, Deadlines(run_s=60)) as pool:
         worker = pool.worker(device)
+        assert worker.run_s == 60  # more only if there are times
         assert worker.measure(good).status == "measured"
         process = worker.process.call(os.getpid)
         Worker.doing = ""  # until now, what the case before did last

@@ -187,7 +187,9 @@ def test_all_that_the_registry_names_is_there() -> None:
     named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
     named |= {"charts", "page", "submissions"}
     entries = table(ROOT / "pyproject.toml")["project"]["entry-points"]["pytest11"]
-    named |= {importlib.import_module(place).__name__.split(".")[2] for place in entries.values()}
+    for place in (*entries.values(), *matbench._PLACES):
+        importlib.import_module(place)
+        named |= {*place.split(".")[2:3]} if "features" in place else set()
     alone = {"nvidia_tools", "probes"}
     assert {*FEATURES} - named == alone, "they work for other features alone"
 

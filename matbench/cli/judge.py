@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -19,16 +20,17 @@ from matbench.cli import registry
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
 from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
-from matbench.errors import UsageError, refusing
+from matbench.errors import NotAdoptedError, UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import Adoption, Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
 from matbench.worker.comparing import Bench
 from matbench.worker.worker import WorkerPool
 
-#: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
+#: A path, a kernel's name (`tiled`), or the text of a kernel file or a Python file, which has
+#: several lines.
 Candidate = str | PathLike[str]
 
 #: What is asked of candidates, also as a dict.
@@ -36,6 +38,8 @@ Asked = Contract | Mapping[str, Any]
 
 #: What a text without a name is called.
 _UNNAMED = "candidate"
+#: A text that is Python, even if it has mistakes: no line of CUDA C begins so.
+_PYTHON = re.compile(r"^(?:def|class) +\w+ *\(", re.MULTILINE)
 #: After so many kernels, the worker forgets the builds of all.
 _FORGET_AFTER = 16
 #: How many kernels are compiled ahead on a GPU.
@@ -125,7 +129,11 @@ class Judge:
             with refusing(_named(candidate)):
                 cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
         except UsageError as error:
-            return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
+            closest = error.closest if isinstance(error, NotAdoptedError) else None
+            return Verdict(
+                kernel=_named(candidate), status="failed", reason=str(error),
+                adoption=None if closest is None else Adoption(closest),
+            )  # fmt: skip
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
         workers = (self.pool.worker(self.place(case.kernel), case.kernel) for case in cases)
@@ -281,14 +289,18 @@ def _is_text(candidate: Candidate) -> bool:
 
 
 def _path(candidate: Candidate) -> Path:
-    """The path that its `#include` lines are relative to."""
-    return Path(f"{_UNNAMED}.cu" if _is_text(candidate) else candidate)
+    """The path that its `#include` lines and imports are relative to."""
+    if not _is_text(candidate):
+        return Path(candidate)
+    return Path(f"{_UNNAMED}.{'py' if _PYTHON.search(str(candidate)) else 'cu'}")
 
 
 def _foreign_text(candidate: Candidate) -> str | None:
     """The text of a kernel file, if it has no front matter."""
     if not _is_text(candidate):
         return foreign_text(Path(candidate))
+    if _path(candidate).suffix == ".py":
+        return None
     return str(candidate) if tables.FENCE.search(str(candidate)) is None else None
 
 

@@ -7,15 +7,22 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import Queue
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
-import click
 import msgspec
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.options import DeadlineOptions, DeviceOptions, Seconds, SizeOptions, grouped
+from matbench.cli.options import (
+    DeadlineOptions,
+    DeviceOptions,
+    Seconds,
+    SizeOptions,
+    grouped,
+    option,
+)
 from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -65,20 +72,38 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How a judge times."""
+
+    TITLE: ClassVar = None
+
+    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
+    max_time: float = option(
+        "--max-time",
+        type=Seconds(),
+        default=0.1,
+        show_default=True,
+        metavar="SECONDS",
+        help="Longest sampling time of a case.",
+    )
+
+    def judge(
+        self, sizes: SizeOptions, contract: ContractOptions, device: DeviceOptions,
+        deadlines: DeadlineOptions,
+    ) -> Judge:  # fmt: skip
+        from matbench.cli.judge import Judge
+
+        return Judge(
+            **vars(sizes), **vars(device), **vars(self), timeout=deadlines.timeout,
+            contract=contract.asked,
+        )  # fmt: skip
+
+
 @main.command()
-@click.option("--hot", is_flag=True, help="Time launches back to back.")
-@click.option(
-    "--max-time",
-    type=Seconds(),
-    default=0.1,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest sampling time of a case.",
-)
 @grouped
 def serve(
-    hot: bool,
-    max_time: float,
+    timing: JudgeOptions,
     sizes: SizeOptions,
     contract: ContractOptions,
     device: DeviceOptions,
@@ -92,16 +117,9 @@ def serve(
     \b
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
-    from matbench.cli.judge import AHEAD, Judge
+    from matbench.cli.judge import AHEAD
 
-    with Judge(
-        **vars(sizes),
-        **vars(device),
-        timeout=deadlines.timeout,
-        max_time=max_time,
-        hot=hot,
-        contract=contract.asked,
-    ) as judge:
+    with timing.judge(sizes, contract, device, deadlines) as judge:
         lines: Queue[bytes] = Queue(AHEAD)
         stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
         threading.Thread(target=_read, args=(stream, lines), daemon=True).start()

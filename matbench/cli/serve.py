@@ -8,8 +8,9 @@ import threading
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Queue
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar
 
 import msgspec
 
@@ -23,6 +24,7 @@ from matbench.cli.options import (
     grouped,
     option,
 )
+from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
+
+
+def _told(text: str) -> msgspec.Meta:
+    """What programs that ask for the schema read of a field."""
+    return msgspec.Meta(description=text)
 
 
 class _Id(msgspec.Struct, frozen=True):
@@ -46,13 +53,21 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     id: int | str | None = None
-    path: str | None = None
-    source: str | None = None
-    sizes: str | None = None
-    entry: str | None = None
-    front_matter: dict[str, Any] | None = None
-    contract: Contract | None = None
-    baseline: str | None = None
+    path: Annotated[
+        str | None, _told("a file such as mine.cu or gemm.py::multiply, or a kernel's name")
+    ] = None
+    source: Annotated[
+        str | None, _told("in place of a path: the text of a kernel file or a Python file")
+    ] = None
+    sizes: Annotated[str | None, _told("such as 256,17,65x31x129 (M×N×K)")] = None
+    entry: Annotated[str | None, _told("the function to call, if there are several")] = None
+    front_matter: Annotated[
+        dict[str, Any] | None, _told("keys such as launch or sweep, in place of the file's")
+    ] = None
+    contract: Annotated[Contract | None, _told("what it must compute; by default C = A·B")] = None
+    baseline: Annotated[
+        str | None, _told("a path or name: time both in turns, and say which is faster")
+    ] = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.source is None):
@@ -108,6 +123,7 @@ def serve(
     contract: ContractOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
+    features: FeatureOptions,
 ) -> None:
     """Judge kernels for another program: JSON Lines in and out.
 
@@ -120,6 +136,9 @@ def serve(
     from matbench.cli.judge import AHEAD
 
     with timing.judge(sizes, contract, device, deadlines) as judge:
+        if "mcp" in features and features["mcp"].mcp:
+            features["mcp"].serve(JudgeRequest, partial(_answer, judge))
+            return
         lines: Queue[bytes] = Queue(AHEAD)
         stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
         threading.Thread(target=_read, args=(stream, lines), daemon=True).start()

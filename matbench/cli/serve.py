@@ -53,21 +53,13 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     id: int | str | None = None
-    path: Annotated[
-        str | None, _told("a file such as mine.cu or gemm.py::multiply, or a kernel's name")
-    ] = None
-    source: Annotated[
-        str | None, _told("in place of a path: the text of a kernel file or a Python file")
-    ] = None
+    path: Annotated[str | None, _told("mine.cu, gemm.py::multiply, or a kernel's name")] = None
+    source: Annotated[str | None, _told("the text of a file, in CUDA C or Python")] = None
     sizes: Annotated[str | None, _told("such as 256,17,65x31x129 (M×N×K)")] = None
     entry: Annotated[str | None, _told("the function to call, if there are several")] = None
-    front_matter: Annotated[
-        dict[str, Any] | None, _told("keys such as launch or sweep, in place of the file's")
-    ] = None
-    contract: Annotated[Contract | None, _told("what it must compute; by default C = A·B")] = None
-    baseline: Annotated[
-        str | None, _told("a path or name: time both in turns, and say which is faster")
-    ] = None
+    front_matter: Annotated[dict[str, Any] | None, _told("keys in place of the file's")] = None
+    contract: Annotated[Contract | None, _told("what it must compute; default: C = A·B")] = None
+    baseline: Annotated[str | None, _told("a path or name to time it against, in turns")] = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.source is None):

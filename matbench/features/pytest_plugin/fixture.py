@@ -13,7 +13,7 @@ import filelock
 import pytest
 
 from matbench.cache import Cache
-from matbench.cli.judge import Asked, Candidate, Judge
+from matbench.cli.judge import Candidate, Judge
 from matbench.cli.options import DeviceOptions
 from matbench.cli.verdicts import Comparisons
 from matbench.errors import MatbenchError, UsageError
@@ -22,6 +22,7 @@ from matbench.features.check.probing import Probing
 from matbench.features.gate import recorded
 from matbench.model import DeviceInfo
 from matbench.show import comparisons, terminal
+from matbench.show.reasons import skip_reason
 
 #: A kernel as for `matbench.Judge`, or a function of a Python file.
 Product = Candidate | Callable[..., Any]
@@ -45,24 +46,16 @@ class Matmul:
     def __exit__(self, *_: object) -> None:
         self._ends.close()
 
-    def check(
-        self,
-        product: Product,
-        *,
-        quick: bool = False,
-        entry: str | None = None,
-        front_matter: Mapping[str, Any] | None = None,
-        contract: Asked | None = None,
-    ) -> None:
+    def check(self, product: Product, *, quick: bool = False, **asked: Any) -> None:
         """Fail unless it is right at the awkward shapes of `matbench check`, or the few of
         `--quick`, wherever it can run.
 
-        `entry`, `front_matter` and `contract` are as for `matbench.Judge.run`.
+        It is `asked` for as by `matbench.Judge.run`: `entry`, `front_matter`, `contract`.
         """
         with self._alone() as judge:
-            kernel = judge.kernel(
-                _candidate(product), entry=entry, front_matter=front_matter, contract=contract
-            )
+            kernel = judge.kernel(_candidate(product), **asked)
+            if kernel.never is not None:  # it computes something else, at every shape
+                raise UsageError(f"{kernel.name}: {skip_reason(kernel.never)}")
             probing = Probing(kernel, (judge.place(kernel),), {}, quick=quick, sanitize=False)
             probing.probe(judge.pool)
         statuses = {outcome.status for outcome in probing.outcomes}

@@ -65,7 +65,7 @@ def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytest
             matmul.check("mine.cu", quick=True, front_matter=large)
         """
     )
-    result = project.runpytest("-ra")
+    result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=3, failed=5)
     text = result.stdout.str()
     first = re.findall(r"^_+ .* _+\n(.*)", text, re.MULTILINE)
@@ -87,13 +87,13 @@ def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         def test_faster(matmul):
-            assert matmul.compare("mine.cu", "slow.cu", sizes="128").verdict == "FASTER"
+            assert matmul.compare("mine.cu", "slow.cu", sizes="128", max_time=1).verdict == "FASTER"
 
         def test_slower(matmul):
-            matmul.compare("slow.cu", "mine.cu", sizes="128,33")
+            matmul.compare("slow.cu", "mine.cu", sizes="128,33", max_time=1)
 
         def test_slower_than_it_may_be(matmul):
-            matmul.compare("slow.cu", "mine.cu", 1000, sizes="128")
+            matmul.compare("slow.cu", "mine.cu", 1000, sizes="128", max_time=1)
 
         def test_wrong(matmul):
             matmul.compare("bad.cu", "mine.cu", sizes="33")
@@ -102,7 +102,7 @@ def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
             matmul.compare("mine.cu", "mine.cu", 0, sizes="33", max_time=0.001)
         """
     )
-    result = project.runpytest("-ra")
+    result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=2, failed=3)
     first = re.findall(r"^_+ test_.* _+\n(.*)", result.stdout.str(), re.MULTILINE)
     assert first[0] == "SLOWER by more than 3.0% at 2 of 2 sizes"
@@ -128,17 +128,17 @@ def test_what_needs_a_gpu_is_skipped_without_one(
     project: pytest.Pytester, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.makepyfile(MARKED)
-    result = project.runpytest("-ra", "--strict-markers")
+    result = project.runpytest_subprocess("-ra", "--strict-markers")
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines([f"*needs a GPU; matbench would use {device.label}"])
     monkeypatch.setattr(Matmul, "_device", GPU)
-    project.runpytest("--strict-markers").assert_outcomes(passed=2)
+    project.runpytest_inprocess("--strict-markers").assert_outcomes(passed=2)
 
 
 def test_what_needs_a_gpu_is_skipped_without_any_device(project: pytest.Pytester) -> None:
     project.makeconftest(CONFTEST.replace("BACKEND", "'cuda'").replace("DEVICE", "'none'"))
     project.makepyfile(f"{MARKED}\ndef test_product(matmul):\n    matmul.check('mine.cu')\n")
-    result = project.runpytest("-ra")
+    result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=1, skipped=1, failed=1)
     result.stdout.re_match_lines([r"^(no device|--device|needs PyCUDA|cuda)", "SKIPPED .*"])
 
@@ -160,7 +160,7 @@ def test_what_a_function_leaves_behind_affects_no_other_test(project: pytest.Pyt
             matmul.check(second, quick=True)
         """
     )
-    project.runpytest().assert_outcomes(passed=1)
+    project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_processes_take_turns_on_a_device(project: pytest.Pytester) -> None:
@@ -184,7 +184,7 @@ def test_processes_take_turns_on_a_device(project: pytest.Pytester) -> None:
             matmul.check(second)
         """
     )
-    project.runpytest("-n", "2").assert_outcomes(passed=2)
+    project.runpytest_subprocess("-n", "2").assert_outcomes(passed=2)
     calls = log.read_text(encoding="utf-8")
     assert sorted(name for name, _ in groupby(calls)) == ["1", "2"]
     assert len(calls) < 2 * 30 * 16, "a check takes no times"
@@ -212,4 +212,6 @@ def test_the_example_of_the_page(project: pytest.Pytester, device: DeviceInfo) -
     project.makepyfile(products=products, test_products=tests)
     project.makeconftest(conftest.replace('"opencl"', repr(device.backend)))
     is_gpu = device.kind == "gpu"
-    project.runpytest("--strict-markers").assert_outcomes(passed=4 + is_gpu, skipped=not is_gpu)
+    project.runpytest_subprocess("--strict-markers").assert_outcomes(
+        passed=4 + is_gpu, skipped=not is_gpu
+    )

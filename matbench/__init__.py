@@ -20,6 +20,7 @@ _PLACES = {
     "matbench.errors": ("MatbenchError", "UsageError"),
     "matbench.cli.judge": ("Judge",),
     "matbench.cli.verdicts": ("Comparisons", "Records", "Verdict", "read"),
+    "matbench.features.notebook.magic": ("load_ipython_extension", "unload_ipython_extension"),
 }
 
 

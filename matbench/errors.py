@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 #: A compiler or an exception may say megabytes.
 _LONGEST = 2000
@@ -42,6 +43,15 @@ class UsageError(MatbenchError):
     def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
         super().__init__(_on_one_line(message))
         self.paste = tuple(map(_on_one_line, paste))
+
+
+class NotAdoptedError(UsageError):
+    """No call of a kernel without front matter is right; the table of the `closest`, if there is
+    one."""
+
+    def __init__(self, message: str, closest: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.closest = closest
 
 
 def _on_one_line(text: str) -> str:

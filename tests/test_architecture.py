@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from support.cli import ran
 from support.paths import ROOT
+from support.toml import table
 
 import matbench
 from matbench.cli import registry
@@ -185,6 +186,10 @@ def test_all_that_the_registry_names_is_there() -> None:
         registry.load(place)
     named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
     named |= {"charts", "page", "submissions"}
+    entries = table(ROOT / "pyproject.toml")["project"]["entry-points"]["pytest11"]
+    for place in (*entries.values(), *matbench._PLACES):
+        importlib.import_module(place)
+        named |= {*place.split(".")[2:3]} if "features" in place else set()
     alone = {"nvidia_tools", "probes"}
     assert {*FEATURES} - named == alone, "they work for other features alone"
 

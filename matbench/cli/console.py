@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -62,12 +62,14 @@ def open_console(*, stderr: bool = False) -> Screen:
 
 def show_rich(*renderables: Any) -> None:
     """Print them; in a pipe without the blanks that fill the lines of tables."""
+    from matbench.show import terminal
+
     console = open_console()
-    with nullcontext() if console.is_terminal else console.capture() as printed:
-        for renderable in renderables:
-            console.print(renderable)
-    if printed is not None:
-        say("\n".join(line.rstrip() for line in printed.get().split("\n")[:-1]))
+    if not console.is_terminal:
+        say(terminal.text(*renderables))
+        return
+    for renderable in renderables:
+        console.print(renderable)
 
 
 def show_report(report: Report, fmt: str) -> None:

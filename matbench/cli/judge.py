@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -19,16 +20,17 @@ from matbench.cli import registry
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
 from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
-from matbench.errors import UsageError, refusing
+from matbench.errors import NotAdoptedError, UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import Adoption, Case, DeviceInfo, Inputs, Kernel, Problem
 from matbench.show.reasons import comparison_reason
 from matbench.worker.comparing import Bench
 from matbench.worker.worker import WorkerPool
 
-#: A path, a kernel's name (`tiled`), or the text of a kernel file, which has several lines.
+#: A path, a kernel's name (`tiled`), or the text of a kernel file or a Python file, which has
+#: several lines.
 Candidate = str | PathLike[str]
 
 #: What is asked of candidates, also as a dict.
@@ -36,6 +38,8 @@ Asked = Contract | Mapping[str, Any]
 
 #: What a text without a name is called.
 _UNNAMED = "candidate"
+#: A text that is Python, even if it has mistakes: no line of CUDA C begins so.
+_PYTHON = re.compile(r"^(?:def|class) +\w+ *\(", re.MULTILINE)
 #: After so many kernels, the worker forgets the builds of all.
 _FORGET_AFTER = 16
 #: How many kernels are compiled ahead on a GPU.
@@ -86,13 +90,14 @@ class Judge:
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         ends = ExitStack()
         pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
-        self._pool = ends.enter_context(pool)
+        #: The workers of this judge, for features.
+        self.pool = ends.enter_context(pool)
         is_adopting = adopt and registry.has(registry.ADOPTION)
         self._adopter = ends.enter_context(Adopter(is_on=is_adopting))
         self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
         self._end = weakref.finalize(self, ends.close)
-        self._pool.start([self.device])
+        self.pool.start([self.device])
 
     def __enter__(self) -> Judge:
         return self
@@ -119,15 +124,19 @@ class Judge:
         file, and a `contract` that of the judge.
         """
         self._require(sizes)
-        asked = self._contract if contract is None else Contract.of(contract)
+        asked = self._asked(contract)
         try:
             with refusing(_named(candidate)):
                 cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
         except UsageError as error:
-            return Verdict(kernel=_named(candidate), status="failed", reason=str(error))
+            closest = error.closest if isinstance(error, NotAdoptedError) else None
+            return Verdict(
+                kernel=_named(candidate), status="failed", reason=str(error),
+                adoption=None if closest is None else Adoption(closest),
+            )  # fmt: skip
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
-        workers = (self._pool.worker(self._place(case.kernel), case.kernel) for case in cases)
+        workers = (self.pool.worker(self.place(case.kernel), case.kernel) for case in cases)
         outcomes = [w.measure(case) for w, case in zip(workers, cases, strict=True)]
         return Verdict.of(name, outcomes, cases[0].kernel.adoption if cases else None)
 
@@ -162,7 +171,24 @@ class Judge:
         except UsageError:
             return  # `run` says so, or adopts it
         cases = sweep.cases([kernel], problems, {}, self.device)
-        self._pool.build_ahead([(self.device, case) for case in cases])
+        self.pool.build_ahead([(self.device, case) for case in cases])
+
+    def kernel(
+        self,
+        candidate: Candidate,
+        *,
+        entry: str | None = None,
+        front_matter: Mapping[str, Any] | None = None,
+        contract: Asked | None = None,
+    ) -> Kernel:
+        """The kernel that `run` would measure, for features; `UsageError` says why there is none.
+
+        It counts as one that is judged: the workers forget earlier ones now and then.
+        """
+        self._require(None)
+        self._forget()
+        with refusing(_named(candidate)):
+            return self._adopted(candidate, _given(entry, front_matter), self._asked(contract))
 
     def compare(
         self,
@@ -189,7 +215,7 @@ class Judge:
             except UsageError as error:
                 return Comparisons(reason=f"{_named(side)}: {error}")
         self._forget()
-        bench = Bench(self._pool, self.device, plan, self._problem.seed)
+        bench = Bench(self.pool, self.device, plan, self._problem.seed)
         records = []
         for problem in dict.fromkeys(case.problem for case in sides[0]):
             of_problem = [[case for case in side if case.problem == problem] for side in sides]
@@ -210,11 +236,16 @@ class Judge:
         asked: Contract | None,
     ) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
-        kernel = self._adopter.kernel(
+        kernel = self._adopted(candidate, given, asked)
+        return sweep.cases([kernel], self._problems(kernel, sizes), {}, self.place(kernel))
+
+    def _adopted(
+        self, candidate: Candidate, given: Mapping[str, Any], asked: Contract | None
+    ) -> Kernel:
+        return self._adopter.kernel(
             partial(self._kernel, candidate), _path(candidate),
             partial(_foreign_text, candidate), given, asked, lambda: self.device,
         )  # fmt: skip
-        return sweep.cases([kernel], self._problems(kernel, sizes), {}, self._place(kernel))
 
     def _kernel(self, candidate: Candidate, given: Mapping[str, Any]) -> Kernel:
         if _is_text(candidate):
@@ -231,9 +262,12 @@ class Judge:
         wanted = self._problem if sizes is None else replace(self._problem, sizes=sizes)
         return wanted.problems([kernel])
 
-    def _place(self, kernel: Kernel) -> DeviceInfo:
+    def place(self, kernel: Kernel) -> DeviceInfo:
         """The judge's device, or the CPU for a kernel of the host."""
         return self._where.choose(kernel) if kernel.on_host else self.device
+
+    def _asked(self, contract: Asked | None) -> Contract | None:
+        return self._contract if contract is None else Contract.of(contract)
 
     def _require(self, sizes: str | None) -> None:
         """`UsageError` if the judge is closed, or the sizes of a call cannot be read."""
@@ -246,7 +280,7 @@ class Judge:
         """Let the worker forget earlier kernels now and then, so that memory does not grow."""
         self._judged += 1
         if self._judged % _FORGET_AFTER == 0:
-            self._pool.forget()
+            self.pool.forget()
 
 
 def _is_text(candidate: Candidate) -> bool:
@@ -255,14 +289,18 @@ def _is_text(candidate: Candidate) -> bool:
 
 
 def _path(candidate: Candidate) -> Path:
-    """The path that its `#include` lines are relative to."""
-    return Path(f"{_UNNAMED}.cu" if _is_text(candidate) else candidate)
+    """The path that its `#include` lines and imports are relative to."""
+    if not _is_text(candidate):
+        return Path(candidate)
+    return Path(f"{_UNNAMED}.{'py' if _PYTHON.search(str(candidate)) else 'cu'}")
 
 
 def _foreign_text(candidate: Candidate) -> str | None:
     """The text of a kernel file, if it has no front matter."""
     if not _is_text(candidate):
         return foreign_text(Path(candidate))
+    if _path(candidate).suffix == ".py":
+        return None
     return str(candidate) if tables.FENCE.search(str(candidate)) is None else None
 
 

@@ -94,6 +94,7 @@ PARTS = (
     Part("features.doctor.command", "doctor",
          "Check what measuring needs on this machine, and how to fix it; show its devices."),
     Part("features.cluster.option", options=("run", "cluster", "ClusterOptions")),
+    Part("features.mcp_server.option", options=("serve", "mcp", "McpOptions")),
     Part("features.gate.option", options=("compare", "gate", "GateOptions")),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from matbench import workloads
 from matbench.cli import registry
 from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions, option
-from matbench.errors import UsageError, refusing
+from matbench.errors import NotAdoptedError, UsageError, refusing
 from matbench.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -293,7 +293,8 @@ class Adopter:
                 given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
                 kernel = read(tables.merged(found.table, given))
         except UsageError as error:
-            raise UsageError(f"no front matter, and {error}") from None
+            closest = error.closest if isinstance(error, NotAdoptedError) else None
+            raise NotAdoptedError(f"no front matter, and {error}", closest) from None
         return msgspec.structs.replace(kernel, adoption=found)
 
 

@@ -7,15 +7,24 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from queue import Queue
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar
 
-import click
 import msgspec
 
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.options import DeadlineOptions, DeviceOptions, Seconds, SizeOptions, grouped
+from matbench.cli.options import (
+    DeadlineOptions,
+    DeviceOptions,
+    Seconds,
+    SizeOptions,
+    grouped,
+    option,
+)
+from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -26,6 +35,11 @@ if TYPE_CHECKING:
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
+
+
+def _told(text: str) -> msgspec.Meta:
+    """What programs that ask for the schema read of a field."""
+    return msgspec.Meta(description=text)
 
 
 class _Id(msgspec.Struct, frozen=True):
@@ -39,13 +53,13 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     id: int | str | None = None
-    path: str | None = None
-    source: str | None = None
-    sizes: str | None = None
-    entry: str | None = None
-    front_matter: dict[str, Any] | None = None
-    contract: Contract | None = None
-    baseline: str | None = None
+    path: Annotated[str | None, _told("mine.cu, gemm.py::multiply, or a kernel's name")] = None
+    source: Annotated[str | None, _told("the text of a file, in CUDA C or Python")] = None
+    sizes: Annotated[str | None, _told("such as 256,17,65x31x129 (M×N×K)")] = None
+    entry: Annotated[str | None, _told("the function to call, if there are several")] = None
+    front_matter: Annotated[dict[str, Any] | None, _told("keys in place of the file's")] = None
+    contract: Annotated[Contract | None, _told("what it must compute; default: C = A·B")] = None
+    baseline: Annotated[str | None, _told("a path or name to time it against, in turns")] = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.source is None):
@@ -65,24 +79,43 @@ class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: getattr(self, name) for name in names}
 
 
+@dataclass(frozen=True)
+class JudgeOptions:
+    """How a judge times."""
+
+    TITLE: ClassVar = None
+
+    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
+    max_time: float = option(
+        "--max-time",
+        type=Seconds(),
+        default=0.1,
+        show_default=True,
+        metavar="SECONDS",
+        help="Longest sampling time of a case.",
+    )
+
+    def judge(
+        self, sizes: SizeOptions, contract: ContractOptions, device: DeviceOptions,
+        deadlines: DeadlineOptions,
+    ) -> Judge:  # fmt: skip
+        from matbench.cli.judge import Judge
+
+        return Judge(
+            **vars(sizes), **vars(device), **vars(self), timeout=deadlines.timeout,
+            contract=contract.asked,
+        )  # fmt: skip
+
+
 @main.command()
-@click.option("--hot", is_flag=True, help="Time launches back to back.")
-@click.option(
-    "--max-time",
-    type=Seconds(),
-    default=0.1,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest sampling time of a case.",
-)
 @grouped
 def serve(
-    hot: bool,
-    max_time: float,
+    timing: JudgeOptions,
     sizes: SizeOptions,
     contract: ContractOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
+    features: FeatureOptions,
 ) -> None:
     """Judge kernels for another program: JSON Lines in and out.
 
@@ -92,16 +125,12 @@ def serve(
     \b
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
-    from matbench.cli.judge import AHEAD, Judge
+    from matbench.cli.judge import AHEAD
 
-    with Judge(
-        **vars(sizes),
-        **vars(device),
-        timeout=deadlines.timeout,
-        max_time=max_time,
-        hot=hot,
-        contract=contract.asked,
-    ) as judge:
+    with timing.judge(sizes, contract, device, deadlines) as judge:
+        if "mcp" in features and features["mcp"].mcp:
+            features["mcp"].serve(JudgeRequest, partial(_answer, judge))
+            return
         lines: Queue[bytes] = Queue(AHEAD)
         stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
         threading.Thread(target=_read, args=(stream, lines), daemon=True).start()

@@ -27,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     It is `measured` if it has a time at each size, and is right wherever it runs. Otherwise
     `reason` says why not: that of the first case which is wrong, or else failed, or else skipped at
     a size without a time. A kernel that cannot be read or called is `failed` and has no cases.
-    `adoption`: how one without front matter was called.
+    `adoption`: how one without front matter was called, or if no call is right, the closest.
     """
 
     kernel: str

@@ -58,11 +58,14 @@ def split(path: str) -> tuple[str, str]:
 def parse(
     data: bytes, path: Path, given: Mapping[str, Any] | None = None, shown_as: str | None = None
 ) -> Kernel:
-    """The function that `path` names, or the only one that takes matrices.
+    """The function that `path` or a given `entry` names, or the only one that takes matrices.
 
     A `UsageError` names the file, as it is shown, and the line that is wrong.
     """
     file, name = split(str(path))
+    given = dict(given or {})
+    if not name and isinstance(given.get("entry"), str):
+        name = given.pop("entry")
     shown = shown_as or file
     source = decoded(data, shown)
     module = tree(source, shown)
@@ -73,7 +76,7 @@ def parse(
             raise UsageError(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
-    table = Table(shown, _table_above(module, function, source, shown), None, given or {})
+    table = Table(shown, _table_above(module, function, source, shown), None, given)
     reader = _Reader(shown, source, Path(file), table, module, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()

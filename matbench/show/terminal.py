@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,15 @@ class Screen(Console):
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else safe.text(segment.text)
             yield segment._replace(text=text)
+
+
+def text(*renderables: RenderableType) -> str:
+    """What a pipe gets: room for every column, and no blanks that fill the lines of tables."""
+    console = Screen(width=10_000, file=io.StringIO(), force_terminal=False, color_system=None)
+    with console.capture() as printed:
+        for renderable in renderables:
+            console.print(renderable)
+    return "\n".join(line.rstrip() for line in printed.get().split("\n")[:-1])
 
 
 def renderables(report: Report, width: int | None = None) -> list[RenderableType]:

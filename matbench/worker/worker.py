@@ -172,15 +172,27 @@ class Worker:
         """Build, check and time one case, in one round; later ones do not build and check it."""
         from matbench.bench.session import Session
 
-        is_ready = which.number > 1 and not self._is_replaced
+        return self._outcome(case, which.number, Session.measure, which)
+
+    def check(self, case: Case) -> Outcome:
+        """Build and check one case, without timing it."""
+        from matbench.bench.session import Session
+
+        return self._outcome(case, 1, Session.checked)
+
+    def _outcome(
+        self, case: Case, round_number: int, task: Callable[..., Outcome], *given: Any
+    ) -> Outcome:
+        """What a task of the session says of a case; any failure is its outcome."""
+        is_ready = round_number > 1 and not self._is_replaced
         unfit = None if is_ready else self.unfit(case)
         if unfit is not None:
             return unfit
         self._is_replaced = False
         # What a kernel prints is shown once, not in each round.
-        step = self._running._replace(is_heard=which.number == 1)
+        step = self._running._replace(is_heard=round_number == 1)
         try:
-            outcome = self._do(step, Session.measure, _OpenSession(), case, which)
+            outcome = self._do(step, task, _OpenSession(), case, *given)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:
@@ -412,13 +424,19 @@ class WorkerPool:
         return self.workers[key]
 
     def distribute(
-        self, groups: Iterable[TaskGroup[T]], do: Callable[[Worker, T], R]
+        self,
+        groups: Iterable[TaskGroup[T]],
+        do: Callable[[Worker, T], R],
+        kernel: Kernel | None = None,
     ) -> Iterator[tuple[T, R]]:
         """Every task of the groups with its result, as soon as a device has done it.
 
-        GPUs work at the same time: then `do` is called in other threads, one for each.
+        GPUs work at the same time: then `do` is called in other threads, one for each. If all
+        tasks are of one `kernel`, they have its worker.
         """
-        return results(groups, lambda info, task: do(self.worker(info), task), self._threads)
+        return results(
+            groups, lambda info, task: do(self.worker(info, kernel), task), self._threads
+        )
 
     def measured(
         self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]

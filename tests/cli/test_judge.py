@@ -241,7 +241,7 @@ def test_many_kernels_have_their_verdicts(benchmarked: Any, device: DeviceInfo) 
 def test_builds_are_forgotten_so_that_memory_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     with matbench.Judge("33", max_time=0.01) as judge:
         judge.run("tiled")
-        worker = judge._pool.worker(judge.device)
+        worker = judge.pool.worker(judge.device)
         assert worker.run(_builds) > 0
         monkeypatch.setattr("matbench.cli.judge._FORGET_AFTER", 2)
         judge.run("naive-2d")

@@ -309,7 +309,7 @@ def test_what_a_function_hooks_is_not_called_outside_timing(judged: Judged, tmp_
 def test_a_judge_keeps_the_processes_of_two_functions(judge: api.Judge) -> None:
     for function in ("honest", "twin_thread", "twin_elsewhere"):
         assert judge.run(f"{FILE}::{function}").status == "measured"
-    assert len([name for _, name in judge._pool.workers if name]) == 2
+    assert len([name for _, name in judge.pool.workers if name]) == 2
 
 
 def test_numba_compiles_in_the_first_call_which_is_reported_and_not_timed(judge: api.Judge) -> None:

@@ -63,9 +63,9 @@ def test_kernels_of_all_kinds_have_the_verdicts_that_they_should(benchmarked: An
 def test_kernels_are_compiled_ahead_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     with matbench.Judge("256", backend="cuda") as judge:
         judge.compile_ahead(kernel_text("ahead"))
-        [key] = [key for key in judge._pool.builders.futures if key[1][0] == "ahead"]
+        [key] = [key for key in judge.pool.builders.futures if key[1][0] == "ahead"]
         assert judge.run(kernel_text("ahead")).status == "measured"
-        assert judge._pool.builders.futures[key].done()
+        assert judge.pool.builders.futures[key].done()
         assert judge.compare("naive-2d", "tiled").verdict in ("FASTER", "SLOWER", "SAME")
 
 

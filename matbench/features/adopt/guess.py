@@ -31,7 +31,7 @@ class NotCallableError(Exception):
 
 
 class Adopted(NamedTuple):
-    """The result: a table and a description in words, or without a table, the closest call.
+    """The result: a table and a description in words, or without a table, the `closest` call's.
     `warnings` are possible mistakes in the kernel or in the file's launches, and `notes` what its
     result does not depend on. The table is that of another `file`, which includes the kernel's, if
     one is named."""
@@ -42,6 +42,7 @@ class Adopted(NamedTuple):
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     file: str = ""
+    closest: dict[str, Any] | None = None
 
 
 class Guess(NamedTuple):

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from matbench.features.adopt import arguments, launches
-from matbench.features.adopt.guess import Guess, takes_one_size
+from matbench.features.adopt.guess import Adopted, Guess, takes_one_size
 from matbench.features.adopt.hints import HostLaunch
 from matbench.features.adopt.names import size_of
 from matbench.features.adopt.trials import AdoptTrials
@@ -21,25 +22,26 @@ _BARRIER = r"__sync|barrier|\bsync\("
 _MOST_LANES = 8
 
 
-def failure(trials: AdoptTrials) -> str:
+def failure(trials: AdoptTrials) -> Adopted:
     """Why no call is right, as far as trials show."""
     function, known = trials.function, trials.hints
+    because = partial(Adopted, function.name, None)
     nearness, words, guess = trials.nearest
     name = f"`{function.name}`"
     first = launches.launches(function, known)[0]
     first = first._replace(args=arguments.calls(function, known)[0])
     is_told = first.given is not None or not first.params
     if is_told and (limit := trials.limit(first, first.problem)):
-        return f"{name}, with {first.threads} threads: {limit}"
+        return because(f"{name}, with {first.threads} threads: {limit}")
     refused = next(iter(trials.refused.values()), "")
     if refused and guess is None:
-        return f"{name} cannot be built here: {refused.splitlines()[0]}"
+        return because(f"{name} cannot be built here: {refused.splitlines()[0]}")
     unread = "" if known.launches else "; no launch of this kernel was found in the file"
     barriers = len(re.findall(_BARRIER, known.body))
     is_racy = nearness < 0.5 and barriers < 2 and known.mentions("__shared__")
     racy = "; is a `__syncthreads()` missing?" if is_racy else ""
     if guess is not None and words and nearness < 0.1 and trials.faults > trials.ran:
-        return f"{name}, with {guess.threads} threads: {words}{unread}"
+        return because(f"{name}, with {guess.threads} threads: {words}{unread}")
     late = f" in {trials.search_s:g} s" if trials.is_late else ""
     tried = f"none of the calls of {name} that were tried{late}"
     is_near = guess is not None and nearness >= 0.1
@@ -47,12 +49,13 @@ def failure(trials: AdoptTrials) -> str:
     wrong = f": {words}" if is_near and words else _checked(trials, shown)
     if not wrong:
         computes = f"{tried} computes a product of A and B{racy or unread}"
-        return f"{computes}; write a table with its args, block and grid"
+        return because(f"{computes}; write a table with its args, block and grid")
     table = trials.table_of(shown)
     said = table | table["launch"]
     called = ", ".join(f"{k} {','.join(map(str, said[k]))}" for k in ("args", "block", "grid"))
     likely = "closest" if is_near else "the likeliest"
-    return f"{tried} is right; {likely}, with {called}{wrong}{racy or unread * (not is_near)}"
+    more = racy or unread * (not is_near)
+    return because(f"{tried} is right; {likely}, with {called}{wrong}{more}", closest=table)
 
 
 def _checked(trials: AdoptTrials, guess: Guess) -> str:

@@ -21,7 +21,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import CaseError, MatbenchError, UsageError
+from matbench.errors import CaseError, MatbenchError, NotAdoptedError, UsageError
 from matbench.features.adopt import arguments, remarks
 from matbench.features.adopt.arguments import Args, sized_as
 from matbench.features.adopt.arithmetic import Text, replaced
@@ -93,7 +93,7 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
 
     The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
     """
-    said = []
+    said, closest = [], None
     pins = {key: value for key, value in given.items() if key not in ("entry", *_OBSERVED)}
     pins["launch"] = {key: text for key, text in given.get("launch", {}).items() if key != "where"}
     for subject in subjects(text, path, given.get("entry"), pins, {}):
@@ -104,7 +104,8 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
             where = tuple(table["launch"].get("where", ()))
             return Adoption(table, assumed, where, (*adopted.warnings, *adopted.notes))
         said.append(adopted.words)
-    raise UsageError("; ".join(said))
+        closest = closest or adopted.closest
+    raise NotAdoptedError("; ".join(said), closest)
 
 
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
@@ -146,7 +147,7 @@ def _adopted(trials: AdoptTrials) -> Adopted:
         if adopted.table is not None:
             return adopted
         first = first or adopted
-    return first or Adopted(name, None, remarks.failure(trials))
+    return first or remarks.failure(trials)
 
 
 # -- a call that is right at whole tiles -----------------------------------------------------------
@@ -404,7 +405,7 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
         if wrong is not None and wrong.status != "wrong":
             trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}; {BUSY}")
             break  # no reason for a claim
-    return Adopted(name, None, failed)
+    return Adopted(name, None, failed, closest=plain)
 
 
 def _table(trials: AdoptTrials, guess: Guess) -> dict[str, Any]:

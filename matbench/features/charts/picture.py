@@ -58,11 +58,15 @@ def write(path: Path, found: RecordSet) -> None:
 
 
 def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:
-    """Draw charts below each other, those that are not full two in a row, under a heading, which is
-    what a screen reader says of an SVG.
+    """Write charts to a file; `UsageError` if it cannot be written."""
+    write_file(path, drawn(charts, title, lines, is_svg=path.suffix.lower() == ".svg"))
 
-    `UsageError` if the file cannot be written.
-    """
+
+def drawn(
+    charts: Sequence[Chart], title: str, lines: Sequence[str] = (), *, is_svg: bool = True
+) -> bytes:
+    """An SVG or PNG of charts below each other, those that are not full two in a row, under a
+    heading, which is what a screen reader says of an SVG."""
     import vl_convert
 
     rows: list[list[Chart]] = []
@@ -71,12 +75,11 @@ def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] =
             rows[-1].append(chart)
         else:
             rows.append([chart])
-    drawn = [{"hconcat": [*map(_panel, row)], "align": "none", "resolve": {"scale": _OWN}}
-             for row in rows]  # fmt: skip
-    is_svg = path.suffix.lower() == ".svg"
+    panels = [{"hconcat": [*map(_panel, row)], "align": "none", "resolve": {"scale": _OWN}}
+              for row in rows]  # fmt: skip
     spec = safe.data({
         "padding": 8,
-        "vconcat": drawn,
+        "vconcat": panels,
         "align": "none",
         "resolve": {"scale": _OWN},
         "params": [{"name": "isolated", "value": []}],
@@ -93,17 +96,16 @@ def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] =
         convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
     written = json.dumps(spec, ensure_ascii=False)
     try:
-        drawn = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[], **how)
     except ValueError:  # it cut a label in the middle of a character of two UTF-16 units
         written = re.sub("[\U00010000-\U0010ffff]", "\ufffd", written)
-        drawn = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[], **how)
     if not is_svg:
-        write_file(path, drawn)
-        return
+        return bytes(made)
     said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]
     words = html.escape(safe.text(". ".join(filter(None, said))))
     about = f' role="img"><title>{html.escape(safe.text(title))}</title><desc>{words}</desc>'
-    write_file(path, drawn.replace(">", about, 1).encode())
+    return str(made).replace(">", about, 1).encode()
 
 
 def _panel(chart: Chart) -> Spec:

@@ -8,7 +8,7 @@ import click
 
 from matbench.cli import options
 from matbench.cli.app import main
-from matbench.cli.console import Interruption, exit_with, require_apart
+from matbench.cli.console import Interruption, exit_with, require_apart, say_printed
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
 
@@ -45,8 +45,10 @@ def check(
             what = f"{kernel.name} is {kernel.kind.called}"
             raise UsageError(f"{what}; use `matbench run` to check it")
 
+    from matbench.bench.options import Options
     from matbench.features.check import probing
     from matbench.features.nvidia_tools import observer
+    from matbench.worker.worker import WorkerPool
 
     if sanitize:
         observer.executable("compute-sanitizer")
@@ -60,7 +62,8 @@ def check(
         trials.append(probing.Probing(kernel, infos, values, quick=quick, sanitize=sanitize))
     with Interruption() as interruption:
         for each in trials:
-            each.probe(deadlines)
+            with WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool:
+                each.probe(pool)
             each.try_claims(deadlines)
             each.run_sanitizer(deadlines)
     done, total = (sum(counts) for counts in zip(*(each.progress for each in trials), strict=True))

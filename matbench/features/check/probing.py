@@ -12,7 +12,7 @@ import psutil
 
 from matbench.analysis.ranking import Weakening, weakenings
 from matbench.bench.options import Options
-from matbench.cli.console import progress, say, say_printed, show_rich
+from matbench.cli.console import progress, say, show_rich
 from matbench.cli.options import DeadlineOptions, ReportOptions, SizeOptions
 from matbench.cli.selection import without_launch
 from matbench.features.check import claim_checker, sanitizer, view
@@ -77,7 +77,7 @@ class Probing:
         done = len(self._probes) + len(self._needs) + len(self.findings)
         return done, len(self.probed) + len(self.claims) + len(self.runs)
 
-    def probe(self, deadlines: DeadlineOptions) -> None:
+    def probe(self, pool: WorkerPool) -> None:
         """Run every probe, on any of the devices."""
         given_up: dict[str, Skip] = {}
 
@@ -89,15 +89,14 @@ class Probing:
                 skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
                 case = without_launch(case, given_up.setdefault(str(case.params), skip))
                 self.probed[index] = purpose, case
-            return Probe(purpose=purpose, outcome=worker.measure(case))
+            return Probe(purpose=purpose, outcome=worker.check(case))
 
         doing = {
             index: f"{case.label}, {case.problem.inputs}: {purpose}"
             for index, (purpose, case) in enumerate(self.probed)
         }
-        with WorkerPool(Options(timed=False), deadlines.deadlines, say_printed) as pool:
-            pool.build_ahead([(self.devices[0], case) for _, case in self.probed])
-            self._probes.update(self._each(pool, doing, probe))
+        pool.build_ahead([(self.devices[0], case) for _, case in self.probed])
+        self._probes.update(self._each(pool, doing, probe))
 
     def try_claims(self, deadlines: DeadlineOptions) -> None:
         """Run the kernel without each of its claims, or with weaker ones.
@@ -126,7 +125,8 @@ class Probing:
                 display.end(worker.device.place)
                 return found
 
-            yield from pool.distribute([TaskGroup(self.devices, [item]) for item in doing], one)
+            groups = [TaskGroup(self.devices, [item]) for item in doing]
+            yield from pool.distribute(groups, one, self.kernel)
 
     def run_sanitizer(self, deadlines: DeadlineOptions) -> None:
         if not self.runs:

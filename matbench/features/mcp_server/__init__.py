@@ -1,0 +1,1 @@
+"""The Model Context Protocol for `serve`: agents call it as a tool."""

@@ -1,0 +1,110 @@
+"""A server of the Model Context Protocol with one tool, over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import chain
+from queue import Queue
+from typing import Any
+
+import msgspec
+
+from matbench import __version__
+from matbench.records import encoding
+from matbench.show import comparisons, formats, outcomes
+
+_TOOL = "judge"
+_ABOUT = (
+    "Is this matrix-product kernel right, how fast is it, and is it faster than a baseline? "
+    "Compiles CUDA C (on a GPU, or on a CPU through OpenCL) or calls a function in Python, checks "
+    "C against a float64 reference at each size, and times it. The answer is a JSON object and a "
+    "table. `status` is measured (right, and timed), wrong, failed or skipped; `reason` says why, "
+    "and often where; `median_ns` is the time. With a `baseline`, both are timed in turns: "
+    "`verdict` is FASTER, SLOWER, SAME or UNDECIDED, and `ratios` below 1 are faster. Ask for "
+    "sizes that show mistakes, such as 256,17,65x31x129."
+)
+
+
+def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
+    """Answer calls of the tool, whose arguments are the fields of a request, one after the other,
+    until the input ends."""
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+    from mcp.server.stdio import stdio_server
+
+    asked: Queue[tuple[bytes, Future[dict[str, Any]]]] = Queue()
+    tool = types.Tool(name=_TOOL, description=_ABOUT, input_schema=schema(request))
+
+    def work() -> None:
+        while True:
+            line, future = asked.get()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                found = answer(line)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(found)
+
+    async def listed(_context: Any, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool])
+
+    async def called(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if params.name != _TOOL:
+            found = {"error": f"no tool {params.name!r:.60}; there is {_TOOL!r}"}
+        else:
+            future: Future[dict[str, Any]] = Future()
+            asked.put((msgspec.json.encode(params.arguments or {}), future))
+            found = await asyncio.wrap_future(future)
+        texts = [types.TextContent(text=text) for text in parts(found)]
+        return types.CallToolResult(content=[*texts], is_error="error" in found)
+
+    async def run() -> None:
+        server = Server("matbench", version=__version__, on_list_tools=listed, on_call_tool=called)
+        async with stdio_server(stdin=_lines()) as (requests, answers):
+            await server.run(requests, answers, server.create_initialization_options())
+
+    # In a thread of its own, so that pings are answered meanwhile.
+    threading.Thread(target=work, daemon=True).start()
+    asyncio.run(run())
+
+
+async def _lines() -> Any:
+    """The lines of standard input, from a thread that does not delay the end: a signal ends a read
+    of the SDK's own only with the next line."""
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
+
+    def read() -> None:
+        stream = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace")
+        with suppress(RuntimeError):  # the loop has ended
+            for line in chain(stream, ("",)):
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await lines.get():
+        yield line
+
+
+def schema(request: type) -> dict[str, Any]:
+    """The JSON schema of a request, without its `id`: the protocol has its own."""
+    _, types = msgspec.json.schema_components((request,), ref_template="#/$defs/{name}")
+    own = types.pop(request.__name__)
+    del own["properties"]["id"], own["description"]
+    return {**own, "$defs": types}
+
+
+def parts(answer: dict[str, Any]) -> list[str]:
+    """An answer as texts: JSON, and in place of its records, whose samples no agent reads, their
+    table."""
+    answer.pop("id", None)
+    cases, pairs = answer.pop("cases", ()), answer.pop("comparisons", ())
+    reports = [outcomes.report(cases, ())] if cases else []
+    reports += [comparisons.report(pairs)] if pairs else []
+    return [encoding.line(answer), *(formats.text(report, "plain") for report in reports)]

@@ -1,0 +1,217 @@
+"""The fixture `matmul` and its marker, in tests of a user, on a real device."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from support.devices import GPU
+from support.kernels import SLOW_BODY, WRONG_BODY, kernel_text
+from support.paths import ROOT
+
+from matbench.features.pytest_plugin.fixture import Matmul
+from matbench.model import DeviceInfo
+
+pytest_plugins = ["pytester"]
+
+CONFTEST = """
+import pytest
+
+@pytest.fixture(scope="session")
+def matmul_options():
+    return {"backend": BACKEND, "device": DEVICE, "max_time": 0.01}
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, device: DeviceInfo) -> pytest.Pytester:
+    """A folder with kernels and a package, whose tests measure on the CPU."""
+    options = CONFTEST.replace("BACKEND", repr(device.backend))
+    pytester.makeconftest(options.replace("DEVICE", repr(device.place)))
+    bodies = {"mine": "", "bad": WRONG_BODY, "slow": SLOW_BODY}
+    for name, body in bodies.items():
+        Path(f"{name}.cu").write_text(kernel_text(name, body=body), encoding="utf-8")
+    Path("package").mkdir()
+    Path("package/products.py").write_text(
+        "from package.helper import product\n\ndef multiply(A, B):\n    return product(A, B)\n"
+        "\nalso = multiply\n", encoding="utf-8",
+    )  # fmt: skip
+    Path("package/helper.py").write_text("def product(A, B):\n    return A @ B\n", encoding="utf-8")
+    return pytester
+
+
+def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import pytest
+        from package.products import also
+
+        nested = [lambda A, B: A @ B]
+
+        @pytest.mark.parametrize("product", ["mine.cu", also, "bad.cu", nested[0], "no.cu"])
+        def test_product(matmul, product):
+            matmul.check(product, quick=True)
+
+        def test_all_shapes(matmul):
+            matmul.check("mine.cu")
+
+        def test_contract(matmul):
+            matmul.check("mine.cu", quick=True, contract={"beta": 1.0})
+
+        def test_nothing_to_probe(matmul):
+            large = {"launch": {"block": [1], "grid": [1], "where": ["M > 2**20"]}}
+            matmul.check("mine.cu", quick=True, front_matter=large)
+        """
+    )
+    result = project.runpytest_subprocess("-ra")
+    result.assert_outcomes(passed=3, failed=5)
+    text = result.stdout.str()
+    first = re.findall(r"^_+ .* _+\n(.*)", text, re.MULTILINE)
+    assert first[0].startswith("bad passed 0 of 4 probes on ")
+    result.stdout.re_match_lines(
+        ["M×N×K +inputs +probes +TILE=8", "65x31x129 +uniform +quick +WRONG", "",
+         r"TILE=8 at 1, uniform: reference: 1 of 1 elements wrong; .*"],
+        consecutive=False,
+    )  # fmt: skip
+    assert re.search(r"<lambda>.*: give a function at the top of a Python file", first[1])
+    assert first[2].startswith("no.cu: cannot be read: ")
+    assert first[3] == "mine: computes C = A·B; asked for C = A·B + C"
+    assert "no probe could run" in first[4]
+    assert "Traceback" not in text
+    assert "During handling" not in text
+
+
+def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        def test_faster(matmul):
+            assert matmul.compare("mine.cu", "slow.cu", sizes="128", max_time=1).verdict == "FASTER"
+
+        def test_slower(matmul):
+            matmul.compare("slow.cu", "mine.cu", sizes="128,33", max_time=1)
+
+        def test_slower_than_it_may_be(matmul):
+            matmul.compare("slow.cu", "mine.cu", 1000, sizes="128", max_time=1)
+
+        def test_wrong(matmul):
+            matmul.compare("bad.cu", "mine.cu", sizes="33")
+
+        def test_undecided(matmul):
+            matmul.compare("mine.cu", "mine.cu", 0, sizes="33", max_time=0.001)
+        """
+    )
+    result = project.runpytest_subprocess("-ra")
+    result.assert_outcomes(passed=2, failed=3)
+    first = re.findall(r"^_+ test_.* _+\n(.*)", result.stdout.str(), re.MULTILINE)
+    assert first[0] == "SLOWER by more than 3.0% at 2 of 2 sizes"
+    result.stdout.fnmatch_lines(["candidate slow against baseline mine", "*× slower* SLOWER"])
+    assert first[1].startswith("bad: wrong: reference: ")
+    assert first[2].startswith("no size could be judged")
+    assert "beyond ±0%" in " ".join(result.stdout.str().split())
+
+
+MARKED = """
+import pytest
+
+@pytest.mark.matmul_gpu
+def test_on_a_gpu():
+    pass
+
+def test_anywhere():
+    pass
+"""
+
+
+def test_what_needs_a_gpu_is_skipped_without_one(
+    project: pytest.Pytester, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.makepyfile(MARKED)
+    result = project.runpytest_subprocess("-ra", "--strict-markers")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines([f"*needs a GPU; matbench would use {device.label}"])
+    monkeypatch.setattr(Matmul, "_device", GPU)
+    project.runpytest_inprocess("--strict-markers").assert_outcomes(passed=2)
+
+
+def test_what_needs_a_gpu_is_skipped_without_any_device(project: pytest.Pytester) -> None:
+    project.makeconftest(CONFTEST.replace("BACKEND", "'cuda'").replace("DEVICE", "'none'"))
+    project.makepyfile(f"{MARKED}\ndef test_product(matmul):\n    matmul.check('mine.cu')\n")
+    result = project.runpytest_subprocess("-ra")
+    result.assert_outcomes(passed=1, skipped=1, failed=1)
+    result.stdout.re_match_lines([r"^(no device|--device|needs PyCUDA|cuda)", "SKIPPED .*"])
+
+
+def test_what_a_function_leaves_behind_affects_no_other_test(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        import builtins
+
+        def first(A, B):
+            builtins.factor = 2
+            return A @ B
+
+        def second(A, B):
+            return A @ B * getattr(builtins, "factor", 1)
+
+        def test_both(matmul):
+            matmul.check(first, quick=True)
+            matmul.check(second, quick=True)
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_processes_take_turns_on_a_device(project: pytest.Pytester) -> None:
+    log = project.path / "log"
+    project.makepyfile(
+        f"""
+        def first(A, B):
+            with open({str(log)!r}, "a") as file:
+                file.write("1")
+            return A @ B
+
+        def second(A, B):
+            with open({str(log)!r}, "a") as file:
+                file.write("2")
+            return A @ B
+
+        def test_first(matmul):
+            matmul.check(first)
+
+        def test_second(matmul):
+            matmul.check(second)
+        """
+    )
+    project.runpytest_subprocess("-n", "2").assert_outcomes(passed=2)
+    calls = log.read_text(encoding="utf-8")
+    assert sorted(name for name, _ in groupby(calls)) == ["1", "2"]
+    assert len(calls) < 2 * 30 * 16, "a check takes no times"
+
+
+def test_nothing_is_imported_before_it_is_needed(pytester: pytest.Pytester) -> None:
+    """The plugin takes a thousandth of a second of other runs."""
+    pytester.makeconftest(
+        "import sys\n\ndef pytest_unconfigure():\n    print('loaded', sorted(sys.modules))\n"
+    )
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest_subprocess("-s")
+    [loaded] = [line for line in result.outlines if line.startswith("loaded")]
+    plugin = "matbench.features.pytest_plugin"
+    names = ("matbench", "matbench.features", plugin, f"{plugin}.plugin")
+    assert re.findall(r"'(matbench[\w.]*)'", loaded) == [*names]
+    assert not re.search(r"'(numpy|click|msgspec|rich|filelock)'", loaded)
+
+
+def test_the_example_of_the_page(project: pytest.Pytester, device: DeviceInfo) -> None:
+    page = (ROOT / "docs/pytest.md").read_text(encoding="utf-8")
+    products, tests, conftest = re.findall(
+        r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE
+    )
+    project.makepyfile(products=products, test_products=tests)
+    project.makeconftest(conftest.replace('"opencl"', repr(device.backend)))
+    is_gpu = device.kind == "gpu"
+    project.runpytest_subprocess("--strict-markers").assert_outcomes(
+        passed=4 + is_gpu, skipped=not is_gpu
+    )

@@ -68,6 +68,7 @@ def test_the_version(matbench: Matbench) -> None:
 #: Options with another meaning in another command, shown by their metavar.
 DIFFERENT = {
     "--output": {"FILE", "DIR|FILE.cu"},  # of records and pictures; of a kernel file
+    "--set": {"NAME=LIST", "NAME=VALUE"},  # `adopt` finds out how a kernel with one is called
     "--format": {f"[{'|'.join(formats)}]" for formats in (FORMATS, (*FORMATS, "junit"))},
 }
 

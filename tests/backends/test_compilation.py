@@ -159,18 +159,6 @@ def test_registers_are_known_without_gpu_and_pycuda(cache: Cache, temporary: Pat
 
 
 @needs_nvcc
-def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWriter) -> None:
-    path = write_kernel(body=kernel_text().replace("sum += ", "summ += "))
-    line = next(n for n, one in enumerate(path.read_text().splitlines(), 1) if "summ +=" in one)
-    with pytest.raises(BuildError) as refused:
-        compilation.compiled_by_nvcc(SM_90, catalogue.load(path), TILE, cache)
-    message, source, caret = refused.value.reason.splitlines()
-    assert message == f'{path}({line}): error: identifier "summ" is undefined'
-    assert source.lstrip().startswith("summ += A[")
-    assert caret.index("^") == source.index("summ")
-
-
-@needs_nvcc
 def test_headers_that_only_host_code_needs_need_not_be_there(cache: Cache, tmp_path: Path) -> None:
     """They are named, with their lines, if a build fails because something of them is missing."""
     (tmp_path / "own.h").write_text("#include <glog/logging.h>\n#define HALF(x) __half(x)\n")
@@ -428,18 +416,6 @@ def test_a_full_disk_keeps_nothing_and_breaks_nothing(
     assert found.resources.registers
     again = compiled(tiled(), cache)
     assert len(again.cubin) == len(found.cubin)
-
-
-@pytest.mark.usefixtures("pycuda")
-def test_compiled_code_counts_as_part_of_the_cache(cache: Cache) -> None:
-    compiled(tiled(), cache)
-    held = sum(path.stat().st_size for path in cache.folder.iterdir())
-    assert cache.size_bytes() == held > 10_000
-    Cache(cache.folder, limit_bytes=5000).put("key", bytes(100))
-    assert not list(cache.folder.glob("*.cubin"))
-    compiled(tiled(), cache)
-    assert cache.clear() > 10_000
-    assert not list(cache.folder.iterdir())
 
 
 # -- what a compiler says -------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
+from support import products
 from support.cli import QUICK, Matbench, last_run
 from support.cublas import BASELINES as KERNELS
 from support.cublas import Fake, Ready, fake  # noqa: F401  # noqa: F401
@@ -29,12 +30,11 @@ from matbench.backends.cuda import cublas, libcuda
 from matbench.backends.cuda.cublas import fastest
 from matbench.backends.functions import libraries
 from matbench.backends.protocol import Backend, Work
-from matbench.bench import kernel_arguments
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.errors import CaseError, LackingError, OutOfMemoryError
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Skip
+from matbench.model import Case, DeviceInfo, Skip
 from matbench.records.outcome import Claims
 from matbench.show.reasons import skip_reason
 
@@ -424,27 +424,21 @@ def test_it_has_no_block(matbench: Matbench) -> None:
 # -- on a GPU ------------------------------------------------------------------------------------
 
 
-def case_with(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
-    case = sweep.case(kernel, problem(size, inputs), {}, info)
-    assert case.skip is None, case.skip
-    return case
-
-
 @pytest.mark.gpu
 def test_float32_that_were_tf32_would_be_wrong(checks: Session, info: DeviceInfo) -> None:
-    plain = checks.measure(case_with(OF_LIBRARIES["cublas"], "512", "uniform", info))
+    plain = checks.measure(products.case_of(OF_LIBRARIES["cublas"], "512", info))
     assert plain.max_rel_err is not None
     assert plain.max_rel_err < 5e-6
     entry = OF_LIBRARIES["cublas-tf32"].entry
     tf32 = msgspec.structs.replace(OF_LIBRARIES["cublas"], entry=entry)
-    assert checks.measure(case_with(tf32, "512", "uniform", info)).status == "wrong"
+    assert checks.measure(products.case_of(tf32, "512", info)).status == "wrong"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    case = case_with(OF_LIBRARIES[name], size, "signed", info)
+    case = products.case_of(OF_LIBRARIES[name], problem(size, "signed"), info)
     assert case.kernel.deterministic
     assert checks.measure(case).status == "measured"
     bits = set()
@@ -475,16 +469,6 @@ def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[st
 
 
 @pytest.mark.gpu
-def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench(
-        *("compare", "cublas", "tiled", "--set", "TILE=32", "--sizes", "1024", "--backend", "cuda"),
-        *("--format", "json"),
-    ).stdout
-    [_, row] = json.loads(printed)
-    assert row["comparison"]["verdict"] == "SLOWER"
-
-
-@pytest.mark.gpu
 @pytest.mark.parametrize("how", [["--quick"], pytest.param([], marks=pytest.mark.long)])
 def test_checked_like_a_kernel(how: list[str], matbench: Matbench, info: DeviceInfo) -> None:
     printed = matbench("check", "cublas", "--backend", "cuda", *how).stdout
@@ -492,22 +476,6 @@ def test_checked_like_a_kernel(how: list[str], matbench: Matbench, info: DeviceI
 
 
 @pytest.mark.gpu
-def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
+def test_one_handle_serves_all(cuda: Backend) -> None:
     programs = [cuda.build(kernel, {}) for kernel in OF_LIBRARIES.values()]
     assert len({id(program.cublas) for program in programs}) == 1  # type: ignore[attr-defined]
-    ones = np.ones((3, 2), np.float32)
-    A, B, C = (cuda.allocate(4 * 4096) for _ in "ABC")
-    try:
-        cuda.write(A, ones)
-        cuda.write(B, 2 * np.ascontiguousarray(ones.T))
-        launch = case_with(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
-        assert launch is not None
-        case = case_with(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info)
-        arguments = kernel_arguments.arguments(case, {"A": A, "B": B, "C": C})
-        cuda.build(case.kernel, {}).launch(launch, arguments)
-        found = np.empty((3, 3), np.float32)
-        cuda.read(C, found)
-        assert (found == 4).all()
-    finally:
-        for buffer in (A, B, C):
-            cuda.release(buffer)

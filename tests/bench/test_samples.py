@@ -20,7 +20,6 @@ from matbench.backends.protocol import Backend
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Buffers, Extent, allocated
-from matbench.bench.options import CHECKS
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
@@ -425,23 +424,6 @@ def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None
         CaseError, match=r"^cannot check results on .* needs float64: error: .*64\nmore$"
     ):
         DeviceKernels(WithoutDoubles(backend))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("inputs", ["uniform", "normal"])
-def test_what_a_switch_takes_away(kernels: DeviceKernels, inputs: Inputs) -> None:
-    """Without changes each launch has the original inputs; the switches are only for controls."""
-    with prepared_on(
-        kernels, msgspec.structs.replace(Problem(40, 40, 40), inputs=inputs)
-    ) as prepared:
-        buffers = prepared.buffers((40, 40))
-        samples = Samples(prepared, CHECKS - {"transform"})
-        given_inputs = prepared.reference.on_host().inputs
-        for key in (1, 2):
-            samples.write(buffers, samples.draw(key))
-            for mine, other in zip(
-                downloaded(buffers, kernels.backend, np.float32), given_inputs, strict=True
-            ):
-                assert np.array_equal(mine, other.ravel())
 
 
 @pytest.mark.gpu

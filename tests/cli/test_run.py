@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from support import record_files
-from support.cli import QUICK, Matbench, Plan, Refusal, last_run, records_in
+from support.cli import QUICK, Matbench, Plan, last_run, records_in
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
 from support.terminal import COMMAND
@@ -215,19 +215,6 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 
 
 # What the system refuses
-
-
-@pytest.mark.usefixtures("nothing_runs")
-def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
-    try:
-        backends.devices("cuda")
-    except UnavailableError:
-        pass
-    else:
-        pytest.skip("CUDA can be used here")
-    message = refusal("run", "tiled", "--backend", "cuda", "--output", "kept.jsonl")
-    assert message.startswith("no device to run on; cuda: ")
-    assert re.search("install|driver", message)
 
 
 @pytest.mark.usefixtures("own_state")

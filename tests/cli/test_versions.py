@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, kernel_text, own_file, text_of
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, own_file, text_of
 from support.repository import git, tree
-from support.terminal import on_terminal
 
 pytestmark = [
     pytest.mark.usefixtures("own_state", "scripted_device"),
@@ -234,28 +233,3 @@ def test_a_tree_that_leads_out_of_its_folder_is_refused(
     assert "escaped.h': leads out of the folder of its kernel's files" in told
     assert not (tmp_path / "escaped.h").exists()
     assert left(tmp_path) == []
-
-
-@pytest.mark.long
-def test_ctrl_c_leaves_no_temporary_folder(project: Path, tmp_path: Path) -> None:
-    session = on_terminal(
-        "compare", "--against", "HEAD", "mine.cu", "--sizes", "1000", "--max-time", "60",
-        interrupt_when=lambda written: "mine against" in written,
-    )  # fmt: skip
-    assert session.code == 130
-    assert "Traceback" not in session.written
-    assert left(tmp_path) == []
-
-
-def test_the_summary_is_appended(
-    matbench: Matbench, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workflow = tmp_path / "workflow.md"
-    workflow.write_text("before\n")
-    Path("mine.cu").write_text(kernel_text(body=WRONG_BODY))
-    arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY)
-    for path in ("", str(workflow)):
-        monkeypatch.setenv("GITHUB_STEP_SUMMARY", path)
-        matbench(*arguments, code=1)
-    assert workflow.read_text().startswith("before\n### 1 case is wrong or failed\n")
-    assert workflow.read_text().count("### ") == 1

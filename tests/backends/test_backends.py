@@ -12,6 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -106,12 +107,9 @@ def test_a_toolkit_suits_the_driver_and_the_device(
 
 def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, driver=13000, toolkit="13.0.88", architectures={"90"})
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("cuDeviceGetAttribute failed: unknown error")
-
+    failing = mock.Mock(side_effect=RuntimeError("cuDeviceGetAttribute failed: unknown error"))
     monkeypatch.setattr(cuda_device.driver(), "Error", RuntimeError, raising=False)
-    monkeypatch.setattr(cuda_device, "describe", fail)
+    monkeypatch.setattr(cuda_device, "describe", failing)
     with pytest.raises(UnavailableError, match=r"cannot use its devices \(unknown error\)"):
         backends.devices("cuda")
 

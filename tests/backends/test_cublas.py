@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import msgspec
@@ -194,11 +195,8 @@ def test_what_the_library_says_is_one_line(name: str, ready: Callable[..., Ready
 
 def test_without_memory_to_choose_in_the_case_fails(ready: Callable[..., Ready]) -> None:
     program = ready("cublaslt-best", [2.0, 1.0])
-
-    def full(_: int) -> None:
-        raise OutOfMemoryError("out of device memory")
-
-    program.fake.allocate = full  # type: ignore[assignment, method-assign]
+    full = mock.Mock(side_effect=OutOfMemoryError("out of device memory"))
+    program.fake.allocate = full  # type: ignore[method-assign]
     A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
     with pytest.raises(CaseError, match="algorithms could not be timed"):
         program.launch(A, B, C)
@@ -402,17 +400,13 @@ def test_what_is_missing_is_told_with_what_fixes_it(
     with pytest.raises(LackingError, match=r"^g\+\+ is missing; install it$"):
         Ready("cublas", fake)
     monkeypatch.setattr(libcuda, "version", lambda: (13, 0))
-    module: Any = sys.modules["cuda.pathfinder"]
-    monkeypatch.setattr(module, "load_nvidia_dynamic_lib", not_found)
+    lost = mock.Mock(side_effect=RuntimeError("Failure finding libcublasLt.so"))
+    monkeypatch.setattr(sys.modules["cuda.pathfinder"], "load_nvidia_dynamic_lib", lost)
     with pytest.raises(LackingError, match=r"cannot be loaded; pip .*\[cublas\]==13\.0\.\*'$"):
         cublas.place()
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
     with pytest.raises(LackingError, match=r"^cuda-pathfinder is missing; pip install 'matbench"):
         fake.library()
-
-
-def not_found(name: str) -> None:
-    raise RuntimeError(f"Failure finding lib{name}.so")
 
 
 def test_it_has_no_block(matbench: Matbench) -> None:

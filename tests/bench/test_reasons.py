@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,22 +61,23 @@ REGIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
-def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
-    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
-    wrong = np.zeros(expected.shape, bool)
+def patterns(where: Any, params: dict[str, int], *shape: int) -> list[str]:
+    expected = np.arange(1.0, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    wrong = np.zeros(shape, bool)
     wrong[where] = True
     C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, params) == [words]
+    return diagnosis.patterns(C, expected, wrong, params)
+
+
+@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
+def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
+    assert patterns(where, params, 9, 13) == [words]
 
 
 @pytest.mark.parametrize("ordinal", ["4th", "11th", "13th", "20th", "22nd", "101st", "110th"])
 def test_every_so_manyth_element_is_named(ordinal: str) -> None:
-    expected = np.arange(1.0, 501.0, dtype=np.float32).reshape(1, 500)
-    wrong = np.zeros(expected.shape, bool)
-    wrong[0, 2 :: int(ordinal[:-2])] = True
-    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, {}) == [f"every {ordinal} element from 2 on"]
+    where = np.s_[0, 2 :: int(ordinal[:-2])]
+    assert patterns(where, {}, 1, 500) == [f"every {ordinal} element from 2 on"]
 
 
 @pytest.mark.parametrize("many", [2, 3])
@@ -103,11 +106,7 @@ def test_what_is_done_to_all_may_vary_a_little(share: float, is_told: bool) -> N
 
 
 def test_no_region_is_named_where_there_is_none() -> None:
-    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
-    wrong = np.zeros(expected.shape, bool)
-    wrong[[0, 3, 4, 8], [0, 5, 2, 12]] = True
-    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, {}) == []
+    assert patterns(([0, 3, 4, 8], [0, 5, 2, 12]), {}, 9, 13) == []
 
 
 # -- a run, which names mistakes, precision and compilers' warnings ------------------------------

@@ -10,17 +10,19 @@ import re
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from support import record_files
 from support.cli import QUICK, Matbench, Plan, last_run, records_in
+from support.fixtures import Noted
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
 from support.terminal import COMMAND
 
 from matbench import backends
 from matbench.backends.protocol import UnavailableError
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import Deadlines
 from matbench.cli.options import DeadlineOptions
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
@@ -108,18 +110,12 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench) -> None:
         assert "hot samples: the cache is not overwritten" in result.stdout
 
 
-def test_asks_for_both(matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asks_for_both(planned: Plan, noted: Noted) -> None:
     """The options that reach the worker, on any machine."""
-    asked = []
-    start = worker.WorkerPool.__init__
-
-    def noted(self: worker.WorkerPool, options: Options, *more: Any) -> None:
-        asked.append((options.on("gpu").cold, options.on("gpu").hot))
-        start(self, options, *more)
-
-    monkeypatch.setattr(worker.WorkerPool, "__init__", noted)
+    made = noted(worker.WorkerPool, "__init__")
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
         planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
+    asked = [(options.on("gpu").cold, options.on("gpu").hot) for _, options, *_ in made]
     assert asked == [(True, False), (True, False), (False, True), (True, True)]
 
 
@@ -219,10 +215,7 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 
 @pytest.mark.usefixtures("own_state")
 def test_ctrl_c_without_a_table(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(catalogue, "builtin", interrupted)
+    monkeypatch.setattr(catalogue, "builtin", mock.Mock(side_effect=KeyboardInterrupt))
     for command in (["run"], ["kernels"], ["compare", "tiled", "kahan"], ["kernels", "tiled"]):
         result = matbench(*command, code=130)
         assert (result.stdout, result.stderr) == ("", "interrupted\n")

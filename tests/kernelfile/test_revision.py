@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import Noted
 from support.kernels import GOOD_BODY, kernel_text
 from support.repository import commit, git
 
@@ -190,20 +191,13 @@ def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_
 
 
 def test_a_header_that_is_too_large_is_refused_before_it_is_read(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, tmp_path: Path, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(project, mine_cu=including('"x.h"'), x_h="//" + 2000 * "x")
     (project / "x.h").write_text("// small again")
-    read = programs.git
-    taken: list[tuple[str, ...]] = []
-
-    def noted(*words: str, **more: Any) -> bytes | None:
-        taken.append(words)
-        return read(*words, **more)
-
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2002)
     assert extracted(project / "mine.cu", "HEAD", tmp_path / "fits")
-    monkeypatch.setattr(programs, "git", noted)
+    taken = noted(programs, "git")
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2001)
     with pytest.raises(UsageError, match=r"x\.h: larger than 2,001 bytes in git at [0-9a-f]{12}"):
         extracted(project / "mine.cu", "HEAD", tmp_path / "old")

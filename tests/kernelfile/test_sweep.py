@@ -71,20 +71,6 @@ def test_settings() -> None:
     assert given == {"DEEP": (8, 16, 32), "WIDE": (4,)}
 
 
-# -- parameters ----------------------------------------------------------------------------------
-
-
-def test_overrides_take_the_place_of_a_kernels_own_values() -> None:
-    def sets(**overrides: tuple[int, ...]) -> list[dict[str, int]]:
-        return list(sweep.parameter_sets(TILED, overrides))
-
-    assert sets() == [{"TILE": 8}, {"TILE": 16}, {"TILE": 32}]
-    assert sets(TILE=(4,)) == [{"TILE": 4}]
-    assert sets(TILE=(4,), DEEP=(1, 2)) == [{"TILE": 4, "DEEP": 1}, {"TILE": 4, "DEEP": 2}]
-    assert sets(THREADS=(64,)) == sets()
-    assert list(sweep.parameter_sets(PLAIN, {"TILE": (4, 8)})) == [{}]
-
-
 # -- cases ---------------------------------------------------------------------------------------
 
 
@@ -315,8 +301,6 @@ def test_problems_have_the_inputs_of_their_workload() -> None:
 
 
 def test_the_help_says_what_is_true() -> None:
-    assert parse_sizes("4k") == parse_sizes("4096")
-    assert parse_sizes("256..1000") == parse_sizes("256,512,1000")
     for workload in workloads.WORKLOADS.values():
         for shown in re.findall(r"as in ([^ ,]+)", workload.size_help):
             assert parse_sizes(shown, workload)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
@@ -93,11 +94,29 @@ def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No case is run, or the test fails."""
 
-    def no_case(*_: Any, **__: Any) -> None:
-        raise AssertionError("a case was run")
-
     for method in ("unfit", "run"):
-        monkeypatch.setattr(worker.Worker, method, no_case)
+        monkeypatch.setattr(worker.Worker, method, mock.Mock(side_effect=AssertionError))
+
+
+#: The fixture `noted`.
+Noted = Callable[[Any, str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    """The positional arguments of each call of a function from now on; it does what it did."""
+
+    def note(place: Any, name: str) -> list[tuple[Any, ...]]:
+        calls, function = list[tuple[Any, ...]](), getattr(place, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            calls.append(given)
+            return function(*given, **named)
+
+        monkeypatch.setattr(place, name, called)
+        return calls
+
+    return note
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -40,10 +41,7 @@ from matbench.worker.worker import Worker
 def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled for other architectures unless a test says so."""
     if "nvcc_on_path" not in request.fixturenames:
-
-        def missing(*_: object) -> None:
-            raise UnavailableError("nvcc is missing")
-
+        missing = mock.Mock(side_effect=UnavailableError("nvcc is missing"))
         monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)
         monkeypatch.setattr(disassembly, "nvdisasm", lambda: "nvdisasm")
 
@@ -59,10 +57,8 @@ def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without devices."""
 
-    def choose(backend: str, device: str | None) -> DeviceInfo:
-        raise NoDeviceError("no device to run on; cuda: PyCUDA is missing; opencl: no device")
-
-    monkeypatch.setattr(backends, "choose", choose)
+    told = "no device to run on; cuda: PyCUDA is missing; opencl: no device"
+    monkeypatch.setattr(backends, "choose", mock.Mock(side_effect=NoDeviceError(told)))
 
 
 def lines_of(result: Result, start: str) -> list[list[str]]:

@@ -92,10 +92,7 @@ def test_the_commit_that_made_it_slower_is_blamed_and_no_other(
     [file] = Path(project.parent, "state", "history").glob("mine-*.jsonl")
     assert f"kept in {file}" in result.stderr
 
-    def never(*_: Any, **__: Any) -> None:
-        raise AssertionError("something was measured")
-
-    monkeypatch.setattr(WorkerPool, "worker", never)
+    monkeypatch.setattr(WorkerPool, "worker", None)  # nothing is measured
     again = rows(matbench(*arguments, "--format", "csv").stdout)
     assert [row["commit"] for row in again] == [first, slow, "now"]
     assert [row["verdict"] for row in again] == ["", "SLOWER", "FASTER"]

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 from support import drivers, record_files, records
-from support.cli import QUICK, Matbench, outside, ran
+from support.cli import QUICK, Matbench, csv_rows, outside, ran
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
 from support.products import case_of
@@ -171,7 +171,7 @@ def test_numbers_stay_numbers(tmp_path: Path, matbench: Matbench) -> None:
     blocks = BlockTimes(median_ns=1e4, perturbation=-0.25)
     record_files.write(tmp_path / "new", records.outcome("-5", blocks=blocks))
     text = matbench("report", tmp_path / "new", "--format", "csv").stdout
-    [row] = csv.DictReader(io.StringIO(text))
+    [row] = csv_rows(text)
     assert (row["block_perturbation"], row["kernel"]) == ("-0.25", "-5")
 
 

@@ -5,15 +5,13 @@ The same commands on a CPU and on a GPU. The tests say what a user gets, and not
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Matbench
+from support.cli import Matbench, csv_rows
 from support.kernels import KernelWriter
 
 #: Runs a command on the backend of the test: its output in a format.
@@ -71,9 +69,7 @@ def test_a_sweep_of_the_tutorial(run: Run, sizes: tuple[int, ...]) -> None:
 
 def test_the_columns_of_the_table(run: Run) -> None:
     """Times of launches and of blocks, and both errors, for every tile width."""
-    rows = list(
-        csv.DictReader(io.StringIO(run("run", "tiled", "--sizes", "64", "--format", "csv")))
-    )
+    rows = csv_rows(run("run", "tiled", "--sizes", "64", "--format", "csv"))
     assert {row["params"] for row in rows} == {f"TILE={width}" for width in TILE_WIDTHS}
     fastest = min((row for row in rows if row["median_ns"]), key=lambda r: float(r["median_ns"]))
     assert fastest["best"] == "true"  # others may share it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, repeat
@@ -329,11 +328,8 @@ def test_too_much_memory_says_how_much_and_leaves_the_rest(backend: Backend) -> 
 
 
 def test_a_kernel_that_does_not_compile_shows_its_own_line(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, tmp_path: Path, temporary: Path
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     text = kernel_text().replace("sum += ", "summ += ")
     line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
     kernel = catalogue.load(saved(tmp_path / "mine.cu", text))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -14,7 +12,7 @@ from unittest import mock
 
 import pytest
 from support import record_files
-from support.cli import QUICK, Matbench, Plan, last_run, records_in
+from support.cli import QUICK, Matbench, Plan, csv_rows, last_run, records_in
 from support.fixtures import Noted
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
 from support.paths import ROOT
@@ -130,7 +128,7 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     [outcome] = records_in(path)
     assert outcome.case.problem == Problem(1, 1024, 1, inputs="signed", workload="dot")
     assert outcome.copy_bytes_per_s, "bytes are compared with it"
-    [row] = csv.DictReader(matbench("report", path, "--format", "csv").stdout.splitlines())
+    [row] = csv_rows(matbench("report", path, "--format", "csv").stdout)
     assert outcome.median_ns is not None
     rate = (8 * 1024 + 4) / outcome.median_ns
     assert float(row["gbytes_per_s"]) == pytest.approx(rate, rel=1e-3)
@@ -156,7 +154,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
     assert "NaN" not in recorded
     shown = matbench("report", output, "--fastest", "--format", "csv").stdout
-    cases = [(row["size"], row["kernel"]) for row in csv.DictReader(io.StringIO(shown))]
+    cases = [(row["size"], row["kernel"]) for row in csv_rows(shown)]
     assert sorted(cases) == sorted((size, name) for size in ("20", "9x8x5") for name in files)
 
 

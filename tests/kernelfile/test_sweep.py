@@ -69,6 +69,8 @@ def test_settings() -> None:
         ["DEEP=8, 16,8,32", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
     )
     assert given == {"DEEP": (8, 16, 32), "WIDE": (4,)}
+    deep = [sets["DEEP"] for sets in sweep.parameter_sets(TILED, given)]  # tuned alone
+    assert deep == [8, 16, 32] * 3
 
 
 # -- cases ---------------------------------------------------------------------------------------

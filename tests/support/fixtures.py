@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,16 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, of this process and its children; empty."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
 
 
 @pytest.fixture

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import Matbench, Refusal
+from support.cli import Matbench, Refusal, csv_rows
 from support.kernels import SLOW_BODY, SPIN_BODY, changed, kernel_text, text_of
 from support.repository import git
 from support.terminal import on_terminal
@@ -58,10 +56,6 @@ def save(subject: str = "", *, turns: int = 1, factor: int = 1, body: str = BODY
     return git(Path(), "rev-parse", "--short", "HEAD")
 
 
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
-
-
 def kept(file: str | Path) -> list[str]:
     """The kinds of records in a file, in its order."""
     return [json.loads(line)["type"] for line in Path(file).read_text().splitlines()]
@@ -93,7 +87,7 @@ def test_the_commit_that_made_it_slower_is_blamed_and_no_other(
     assert f"kept in {file}" in result.stderr
 
     monkeypatch.setattr(WorkerPool, "worker", None)  # nothing is measured
-    again = rows(matbench(*arguments, "--format", "csv").stdout)
+    again = csv_rows(matbench(*arguments, "--format", "csv").stdout)
     assert [row["commit"] for row in again] == [first, slow, "now"]
     assert [row["verdict"] for row in again] == ["", "SLOWER", "FASTER"]
     assert [row["blamed"] for row in again] == ["false", "true", "false"]
@@ -121,7 +115,7 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, proje
     said = " ".join(result.stdout.split())
     assert "computes reverse int32 int32; now it is matmul float32 float32" in said
     assert "matbench-" not in result.stdout  # no file that is gone
-    table = rows(matbench("history", "mine.cu", *BRIEFLY, *MARGIN, "--format", "csv").stdout)
+    table = csv_rows(matbench("history", "mine.cu", *BRIEFLY, *MARGIN, "--format", "csv").stdout)
     assert [row["verdict"] for row in table] == ["", "wrong", *["failed"] * 3, "SLOWER"]
     assert table[-1]["against"] == good
     save(factor=3)  # wrong now
@@ -145,7 +139,7 @@ def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: 
     assert commits[5] in drawn
     assert "Comparisons at 48" in drawn
     before = kept(file)
-    measured = sum(row["verdict"] != "" for row in rows(
+    measured = sum(row["verdict"] != "" for row in csv_rows(
         matbench(*given, *MARGIN, "--format", "csv").stdout))  # fmt: skip
     assert measured == 7
     new = kept(file)[len(before) :]

@@ -117,12 +117,10 @@ def test_names_and_subjects_of_all_kinds(project: Path) -> None:
     path = project / ":(glob)*" / "mine.cu"
     for text, subject in (("", "tab\there"), ("extern int a;\n", "\x1b[31mred\x07 – ü")):
         path.write_text(kernel_text() + text)
-        git(project, "add", "-A")
-        git(project, "commit", "-qm", subject)
+        save(project, subject)
     (project / "x").mkdir()
     (project / "x" / "mine.cu").write_text("a pattern would mean this one as well")
-    git(project, "add", "-A")
-    git(project, "commit", "-qm", "not ours")
+    save(project, "not ours")
     subjects = [version.subject for version in listed(project, ":(glob)*/mine.cu")]
     assert subjects == ["tab\there", "\x1b[31mred\x07 – ü"]
 

@@ -16,7 +16,7 @@ from support.gemm import Gemm
 from support.kernels import saved
 from support.optional import half, present, some
 from support.paths import KERNELS
-from support.products import right
+from support.products import opened, right
 from support.toml import table
 
 from matbench import backends
@@ -189,8 +189,7 @@ def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> Non
 def test_timed_launches_are_verified_too(kind: str, tmp_path: Path, device: DeviceInfo) -> None:
     """New inputs in each sample; hot samples use several sets."""
     options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
-    timed = Session(backends.open_backend(device, Cache()), Cache(), options)
-    try:
+    with opened(device, options) as timed:
         judged = judging(timed, tmp_path)
         gemm = Gemm(
             layout="column-major", transpose="TN", padding=3, alpha=2.0, beta=0.5, batch=2,
@@ -205,8 +204,6 @@ def test_timed_launches_are_verified_too(kind: str, tmp_path: Path, device: Devi
         outcome = judged(late, name="late")
         assert outcome.status == "wrong"
         assert present(outcome.reason).startswith("samples: ")
-    finally:
-        timed.close()
 
 
 # -- the reference -------------------------------------------------------------------------------
@@ -306,9 +303,8 @@ KINDS = ("float", "double", "__half", "__nv_bfloat16")
 def on_gpu(own_folders: None) -> Iterator[Session]:
     device = backends.choose("cuda", None)
     options = Options(max_time_s=0.05, uncertainty=0.5)
-    made = Session(backends.open_backend(device, Cache()), Cache(), options)
-    yield made
-    made.close()
+    with opened(device, options) as made:
+        yield made
 
 
 @pytest.fixture

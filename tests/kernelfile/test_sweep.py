@@ -231,8 +231,7 @@ def test_the_address_of_a_number_may_be_passed() -> None:
 
 def test_the_awkward_case_is_for_a_cpu_and_has_a_size_that_the_kernel_takes() -> None:
     multiple = changed(launch=LaunchRules(block=(1,), grid=("M",), where=("K % 16 == 0",)))
-    awkward = one(multiple, 4096, CPU).awkward
-    assert awkward is not None
+    awkward = present(one(multiple, 4096, CPU).awkward)
     assert awkward.launch is not None
     assert awkward.problem.K == awkward.arguments[-1] == 144
     assert one(multiple, 4096).awkward is None

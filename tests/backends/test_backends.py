@@ -18,11 +18,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers
 from support.cli import ran
 from support.devices import GPU, device
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import kernel_text, saved
 from support.samples import check_trials
 from support.sources import arrived, launched
@@ -40,7 +39,7 @@ from matbench.model import DeviceInfo, Launch, Problem
 
 
 def test_which_device_is_chosen(
-    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    monkeypatch: pytest.MonkeyPatch, table_regression: TableRegression
 ) -> None:
     """Of devices in their order; a backend without any is not installed."""
 
@@ -71,7 +70,7 @@ def test_which_device_is_chosen(
             return str(error)
         return ", ".join(f"{info.place} {info.name}" for info in taken)
 
-    told_again(Path(__file__).with_name("choices.txt"), chosen, file_regression)
+    table_regression("choices.txt", chosen)
 
 
 # -- CUDA: incompatible toolkits and drivers -----------------------------------------------------
@@ -91,7 +90,7 @@ def use(
 
 
 def test_a_toolkit_suits_the_driver_and_the_device(
-    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    monkeypatch: pytest.MonkeyPatch, table_regression: TableRegression
 ) -> None:
     def said(source: str) -> str:
         driver, toolkit, *architectures = re.findall(r"\b(?:\d[\d.]*|unknown)", source)
@@ -101,7 +100,7 @@ def test_a_toolkit_suits_the_driver_and_the_device(
         except UsageError as error:
             return str(error)
 
-    told_again(Path(__file__).with_name("toolkits.txt"), said, file_regression)
+    table_regression("toolkits.txt", said)
 
 
 def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

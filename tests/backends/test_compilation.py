@@ -10,9 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 from support.nvcc import find_nvcc
 from support.optional import present
@@ -434,7 +433,7 @@ def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -
 
 
 def test_own_includes_are_told_from_the_compilers(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """A header `mine.h` lies beside the kernel."""
     (tmp_path / "mine.h").touch()
@@ -443,7 +442,7 @@ def test_own_includes_are_told_from_the_compilers(
         kernel = any_kernel(source=source, file=str(tmp_path / "mine.cu"))
         return "its own" if includes_own_files(kernel) else "none of its own"
 
-    told_again(Path(__file__).with_name("includes.txt"), said, file_regression)
+    table_regression("includes.txt", said)
 
 
 def test_a_compiler_has_a_folder_for_all_that_it_writes(tmp_path: Path) -> None:

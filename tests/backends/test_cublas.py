@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -16,12 +15,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import products
 from support.cli import QUICK, Matbench, last_run
 from support.cublas import BASELINES as KERNELS
 from support.cublas import Fake, Ready, fake  # noqa: F401  # noqa: F401
-from support.golden import told_again
+from support.golden import TableRegression
 from support.h200 import H200
 from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem, right
@@ -261,7 +259,7 @@ def test_what_was_scaled_is_recorded() -> None:
 # -- where they run ------------------------------------------------------------------------------
 
 
-def test_what_they_need_is_told(file_regression: FileRegressionFixture) -> None:
+def test_what_they_need_is_told(table_regression: TableRegression) -> None:
     def said(source: str) -> str:
         name, size, capability = re.split(" at | on ", source)
         major, minor = map(int, capability.split("."))
@@ -269,7 +267,7 @@ def test_what_they_need_is_told(file_regression: FileRegressionFixture) -> None:
         skip = sweep.case(BASELINES[name], problem(size), {}, device).skip
         return "runs" if skip is None else skip_reason(skip)
 
-    told_again(Path(__file__).with_name("needs-of-cublaslt.txt"), said, file_regression)
+    table_regression("needs-of-cublaslt.txt", said)
 
 
 @pytest.mark.parametrize("factor", [{"alpha": 2.0}, {"beta": 1.0}, {"batch": 2}])

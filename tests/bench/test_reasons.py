@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved, text_of
 from support.optional import present
 from support.paths import output_of
@@ -24,7 +23,7 @@ VECTOR = text_of("vector.cu")
 
 
 def test_what_is_wrong_with_a_vector(
-    matbench: Matbench, tmp_path: Path, file_regression: FileRegressionFixture
+    matbench: Matbench, tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """A kernel over N numbers has one thread each; a sum has one block."""
 
@@ -42,7 +41,7 @@ def test_what_is_wrong_with_a_vector(
         matbench("run", path, "--sizes", sizes, "--inputs", inputs, *QUICK, code=1)
         return " | ".join(present(outcome.reason) for outcome in last_run())
 
-    told_again(Path(__file__).with_name("reasons-of-vectors.txt"), said, file_regression)
+    table_regression("reasons-of-vectors.txt", said)
 
 
 #: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
@@ -132,7 +131,7 @@ def ends(found: list[str]) -> str:
 
 
 def test_a_wrong_kernel_is_told_what_it_does(
-    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+    tmp_path: Path, matbench: Matbench, table_regression: TableRegression
 ) -> None:
     """And once it declares that, it is right."""
 
@@ -147,11 +146,11 @@ def test_a_wrong_kernel_is_told_what_it_does(
             matbench("run", path, "--sizes", sizes, "--front-matter", front_matter, *QUICK)
         return told
 
-    told_again(Path(__file__).with_name("reasons.txt"), said, file_regression)
+    table_regression("reasons.txt", said)
 
 
 def test_a_cast_is_told(
-    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+    tmp_path: Path, matbench: Matbench, table_regression: TableRegression
 ) -> None:
     def said(product: str) -> str:
         path = tmp_path / "mine.py"
@@ -160,7 +159,7 @@ def test_a_cast_is_told(
         assert "; largest error " in reason
         return ends([reason])
 
-    told_again(Path(__file__).with_name("reasons-of-casts.txt"), said, file_regression)
+    table_regression("reasons-of-casts.txt", said)
 
 
 def test_a_wrong_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: Matbench) -> None:

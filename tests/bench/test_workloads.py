@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench, last_run
 from support.cublas import BASELINES
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved, text_of
 from support.optional import present, some
 from support.products import name, right
@@ -281,7 +280,7 @@ TYPED = text_of("of-a-workload.cu")
 
 
 def test_types_that_a_kernel_may_point_to(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """Those of inputs and of C, and a precision: how the inputs are read and stored."""
 
@@ -298,7 +297,7 @@ def test_types_that_a_kernel_may_point_to(
             return str(error).replace(str(tmp_path), "")
         return f"{contract.precision}, stored as {contract.storage}"
 
-    told_again(Path(__file__).with_name("types-of-vectors.txt"), said, file_regression)
+    table_regression("types-of-vectors.txt", said)
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:

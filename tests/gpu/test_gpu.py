@@ -17,6 +17,7 @@ from support.cli import Matbench, last_run
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
 from support.products import PRODUCTS, case_of, right
+from support.sources import ONE
 
 from matbench import backends
 from matbench.backends.cuda import compilation
@@ -29,13 +30,12 @@ from matbench.errors import BuildError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Launch, Skip
+from matbench.model import DeviceInfo, Skip
 from matbench.worker import worker
 
 pytestmark = pytest.mark.gpu
 
 KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
-ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
 
 # -- right ---------------------------------------------------------------------------------------
@@ -325,9 +325,4 @@ def test_memory_is_known_to_the_end_of_its_last_page(cuda: Backend) -> None:
         )
         assert all(end <= small.handle or start >= small.handle + 5000 for start, end in parts)
         assert any(0 <= start - small.handle - 5000 < 4 for start, _ in parts)
-        assert sum(end - start for start, end in cuda_pages(cuda)) % (2 << 20) == 0
-
-
-def cuda_pages(cuda: Backend) -> list[tuple[int, int]]:
-    """All memory that is allocated."""
-    return [(part.handle, part.handle + part.nbytes) for part in cuda.memory_without([])]
+        assert sum(part.nbytes for part in cuda.memory_without([])) % (2 << 20) == 0

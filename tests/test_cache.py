@@ -58,18 +58,6 @@ def test_a_key_names_no_file_outside(cache: Cache) -> None:
     assert [path.name for path in cache.folder.parent.iterdir()] == ["cache"]
 
 
-def test_it_is_made_once(cache: Cache) -> None:
-    made = []
-
-    def make() -> bytes:
-        made.append(1)
-        return b"value"
-
-    assert bytes(cache.get_or_make("key", make)) == b"value"
-    assert bytes(cache.get_or_make("key", make)) == b"value"
-    assert len(made) == 1
-
-
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_damaged_entry_is_made_anew(cache: Cache, value: bytes, data: st.DataObject) -> None:
     cache.clear()

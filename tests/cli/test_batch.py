@@ -55,14 +55,6 @@ def test_names_that_occur_twice_are_paths(matbench: Matbench) -> None:
     assert found == {"a.cu": "measured", "b.cu": "wrong", "c.cu": "measured", "own": "measured"}
 
 
-def test_an_output_cannot_be_one_of_the_files(matbench: Matbench) -> None:
-    files = write(a=kernel_text("same"), b="")
-    for file in files:
-        told = matbench("run", *files, "--sizes", "17", "--output", file, code=2).stderr
-        assert file in told
-    assert Path("b.cu").read_text() == ""
-
-
 # -- adopted on the way ----------------------------------------------------------------------------
 
 

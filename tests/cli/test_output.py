@@ -98,6 +98,7 @@ CLASHES = [
     "run tiled --output last.jsonl --force",
     "run mine.cu --output mine.cu --force", "run mine.cu --output mine.toml --force",
     "run mine.cu --output factor.h --force", "run tiled ./ --output mine.cu --force",
+    "run bad.cu mine.cu --output bad.cu --force",
     "grade mine.cu --output to-mine --force",
     "report kept.jsonl --page hard.html --force", "report kept.svg --picture kept.svg --force",
     "blocks mine.svg --picture mine.svg --force", "explain mine.svg --picture mine.svg --force",
@@ -113,7 +114,7 @@ CLASHES = [
 def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusal) -> None:
     for name in ("mine.cu", "mine.svg"):
         Path(name).write_text(kernel_text(body='#include "factor.h"' + GOOD_BODY))
-    for name in ("kept.jsonl", "kept.svg", "factor.h"):
+    for name in ("kept.jsonl", "kept.svg", "factor.h", "bad.cu"):
         Path(name).touch()
     for name in ("hard.jsonl", "hard.html"):
         os.link("kept.jsonl", name)

@@ -76,14 +76,6 @@ def test_settings() -> None:
 # -- cases ---------------------------------------------------------------------------------------
 
 
-def test_cases_come_problem_by_problem() -> None:
-    found = sweep.cases([TILED, PLAIN], [problem(8), problem(9)], {"TILE": (8, 16)}, GPU)
-    assert [(c.problem.M, c.kernel.name, c.params.get("TILE")) for c in found] == [
-        (8, "tiled", 8), (8, "tiled", 16), (8, "plain", None),
-        (9, "tiled", 8), (9, "tiled", 16), (9, "plain", None),
-    ]  # fmt: skip
-
-
 def test_kernels_that_read_alike_come_together() -> None:
     """Other kernels need other inputs, which are slow to make at large sizes."""
     narrow = msgspec.structs.replace(PLAIN, name="narrow", precision="tf32")

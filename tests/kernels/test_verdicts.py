@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.expected import JUDGED, Backend, Entry, Words, cases, end, entries, measured, tried
-from support.kernels import KernelWriter, saved, text_of
+from support.kernels import saved, text_of
 from support.nvcc import compile_cubin, find_nvcc
 from support.optional import present
 from support.paths import KERNELS
@@ -464,12 +464,3 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
         if case.skip is None:
             right(bad_session, case)
             accepted += 1
-
-
-def test_what_is_measured_was_read(bad_session: Session, write_kernel: KernelWriter) -> None:
-    """A file that is replaced after it was read: the text that was read runs and is recorded."""
-    path = write_kernel()
-    kernel = catalogue.load(path)
-    path.write_text("no kernel at all")
-    outcome = right(bad_session, case_of(kernel, 33, bad_session.backend.info, TILE=8))
-    assert outcome.case.sha256 == kernel.sha256

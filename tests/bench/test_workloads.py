@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from matbench import backends, workloads
 from matbench.backends.protocol import Backend, Variant
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -330,8 +331,7 @@ VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 @pytest.fixture(scope="module")
 def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    builders = Builders(300)
-    try:
+    with closing(Builders(300)) as builders:
         every = [
             case
             for kernel in KERNELS.values()
@@ -339,10 +339,8 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
         ]
         builders.start(info, every, VARIANTS)
         for case in every:
-            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
+            with suppress(MatbenchError):  # that kernel's own test reports it
                 builders.wait(info, case)
-    finally:
-        builders.close()
     opened = backends.open_backend(info, Cache())
     yield opened
     opened.close()
@@ -381,8 +379,8 @@ def test_every_product_is_found_once_at_the_largest_size(
     case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
     assert case.launch is not None, case.skip
     blocks = case.launch.blocks if kernel.finish else 1
-    kernels, held = DeviceKernels(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
-    try:
+    with closing(DeviceKernels(cuda)) as kernels, Memory(cuda) as memory:
+        held = [memory.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
         for buffer in held[:2]:
             kernels.fill(buffer, 0, N, 0)
         kernels.fill(held[2], 0, blocks, UNWRITTEN)
@@ -402,10 +400,6 @@ def test_every_product_is_found_once_at_the_largest_size(
         parts = np.empty(blocks, np.float32)
         cuda.read(held[2], parts)
         assert float(parts.astype(np.float64).sum()) == 2 ** len(places) - 1
-    finally:
-        for buffer in held:
-            cuda.release(buffer)
-        kernels.close()
 
 
 @pytest.mark.gpu
@@ -414,8 +408,8 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
     N, kernel = 2**30 - 1, KERNELS[name]
     case = sweep.case(kernel, problem("reverse", N), {"THREADS": 256}, info)
     assert case.launch is not None, case.skip
-    kernels, held = DeviceKernels(cuda), [cuda.allocate(4 * N) for _ in "AC"]
-    try:
+    with closing(DeviceKernels(cuda)) as kernels, Memory(cuda) as memory:
+        held = [memory.allocate(4 * N) for _ in "AC"]
         kernels.fill(held[0], 0, N, 0)
         kernels.fill(held[1], 0, N, UNWRITTEN)
         first = np.arange(1, 3001, dtype=np.int32)
@@ -427,10 +421,6 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
         found = np.empty(N, np.int32)
         cuda.read(held[1], found)
         assert np.array_equal(found, expected)
-    finally:
-        for buffer in held:
-            cuda.release(buffer)
-        kernels.close()
 
 
 @pytest.mark.gpu

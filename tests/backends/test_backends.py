@@ -7,6 +7,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -267,9 +268,8 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(scope="module")
 def kernels(backend: Backend) -> Iterator[DeviceKernels]:
-    made = DeviceKernels(backend)
-    yield made
-    made.close()
+    with closing(DeviceKernels(backend)) as made:
+        yield made
 
 
 def test_devices_say_all_that_the_tutorial_prints(backend: Backend) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from support import drivers
+from support.disk import full_after
 from support.golden import TableRegression
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 from support.nvcc import find_nvcc
@@ -391,15 +392,10 @@ def test_an_instrumented_build_has_no_more_registers(
 def test_a_full_disk_keeps_nothing_and_breaks_nothing(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resource = pytest.importorskip("resource")
     unlimited = f'prlimit --pid $$ --fsize=unlimited\nexec {NVCC} "$@"'
     use_nvcc(monkeypatch, tmp_path / "nvcc", unlimited)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
-    try:
+    with full_after(9000):
         found = compiled(tiled(), cache)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(found.cubin) > 9000
     assert found.resources.registers
     again = compiled(tiled(), cache)

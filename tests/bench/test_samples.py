@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import product
 from typing import Any
 from unittest import mock
@@ -16,7 +17,6 @@ from support.optional import present
 from support.samples import any_kernel, buffers_of, judge, prepared_on, problems
 
 from matbench import workloads
-from matbench.backends import devices, open_backend
 from matbench.backends.protocol import Backend
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
@@ -422,18 +422,13 @@ def test_a_device_without_float64_cannot_check_results(backend: Backend) -> None
 @pytest.mark.gpu
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("size", [(1, 1, 1), (33, 40, 50), (300, 130, 1100), (2, 3000, 5)], ids=str)
-def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, own_folders: None) -> None:
-    cuda = open_backend(devices("cuda")[0], Cache())
-    kernels = DeviceKernels(cuda)
+def test_a_gpu_knows_too(size: tuple[int, int, int], storage: Storage, cuda: Backend) -> None:
     precision: Precision = storage
     narrow = (-14, 15) if storage == "float16" else (-126, 127)
     contract = NumericContract(precision, storage, narrow)
-    try:
+    with closing(DeviceKernels(cuda)) as kernels:
         for key in range(5):
             check_sample(kernels, Problem(*size, inputs="signed"), key, contract)
-    finally:
-        kernels.close()
-        cuda.close()
 
 
 @given(problems(40, 40, 60, alpha=(1.0, -0.7), beta=(0.0, 1.3), inputs=("uniform", "signed")), KEYS)

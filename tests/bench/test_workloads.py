@@ -341,9 +341,8 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
         for case in every:
             with suppress(MatbenchError):  # that kernel's own test reports it
                 builders.wait(info, case)
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.mark.gpu

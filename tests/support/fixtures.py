@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -233,9 +234,8 @@ def opencl(own_folders: None) -> Iterator[Backend]:
     except UnavailableError as error:
         backends.devices("cuda")
         pytest.skip(str(error))
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -246,9 +246,8 @@ def info(own_folders: None) -> DeviceInfo:
 
 @pytest.fixture(scope="module")
 def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

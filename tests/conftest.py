@@ -8,7 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -100,16 +100,14 @@ def device(own_folders: None) -> DeviceInfo:
 @pytest.fixture(scope="session")
 def backend(device: DeviceInfo) -> Iterator[Backend]:
     """The device, opened once for all tests."""
-    opened = backends.open_backend(device, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(device, Cache())) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")
 def kernels(backend: Backend) -> Iterator[DeviceKernels]:
-    made = DeviceKernels(backend)
-    yield made
-    made.close()
+    with closing(DeviceKernels(backend)) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

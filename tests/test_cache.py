@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.disk import full_after
 from support.optional import present
 
-from matbench import temporary
+from matbench import temporary as folders
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
 from matbench.errors import UsageError
 
@@ -56,18 +56,6 @@ def test_a_key_names_no_file_outside(cache: Cache) -> None:
         cache.put(key, key.encode())
         assert kept(cache, key) == key.encode()
     assert [path.name for path in cache.folder.parent.iterdir()] == ["cache"]
-
-
-def test_it_is_made_once(cache: Cache) -> None:
-    made = []
-
-    def make() -> bytes:
-        made.append(1)
-        return b"value"
-
-    assert bytes(cache.get_or_make("key", make)) == b"value"
-    assert bytes(cache.get_or_make("key", make)) == b"value"
-    assert len(made) == 1
 
 
 @given(st.binary(min_size=1, max_size=200), st.data())
@@ -262,13 +250,6 @@ def test_a_folder_of_somebody_else_is_refused(cache: Cache) -> None:
         cache.get("key")
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
-        with pytest.raises(UsageError, match="set MATBENCH_CACHE_DIR to another folder"):
-            Cache(folder).get("key")
-
-
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "mine"))
     assert default_folder() == Cache().folder == tmp_path / "mine"
@@ -320,25 +301,15 @@ def test_several_processes_share_it(tmp_path: Path) -> None:
 # -- temporary folders -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files, of this process and its children; empty."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    return folder
-
-
-def test_a_folder_goes_with_its_block(parent: Path) -> None:
-    with pytest.raises(ZeroDivisionError), temporary.folder() as folder:
+def test_a_folder_goes_with_its_block(temporary: Path) -> None:
+    with pytest.raises(ZeroDivisionError), folders.folder() as folder:
         (folder / "file").write_text("text")
-        assert list(parent.iterdir()) == [folder]
+        assert list(temporary.iterdir()) == [folder]
         raise ZeroDivisionError
-    assert not list(parent.iterdir())
+    assert not list(temporary.iterdir())
 
 
-def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> None:
+def test_a_folder_of_a_killed_process_goes_with_the_next_run(temporary: Path) -> None:
     script = "import os, time\nfrom matbench import temporary\n"
     script += (
         "with temporary.folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
@@ -351,23 +322,29 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(parent: Path) -> No
     (left / "file").write_text("text")
     killed.kill()
     killed.communicate()
-    target = parent / "matbench-my-own-cache"
+    target = temporary / "matbench-my-own-cache"
     target.mkdir()
     (target / "file").write_text("text")
-    (parent / "matbench-aaaaaaaa.tmp").symlink_to(target)
-    (young := parent / "matbench-bbbbbbbb.tmp").mkdir()
+    (temporary / "matbench-aaaaaaaa.tmp").symlink_to(target)
+    (young := temporary / "matbench-bbbbbbbb.tmp").mkdir()
     for folder in (left, used, target):
         os.utime(folder, (0, 0))
-    with temporary.folder() as own:
-        assert {*parent.iterdir()} == {used, target, young, own, parent / "matbench-aaaaaaaa.tmp"}
+    with folders.folder() as own:
+        assert {*temporary.iterdir()} == {
+            used,
+            target,
+            young,
+            own,
+            temporary / "matbench-aaaaaaaa.tmp",
+        }
     assert (target / "file").exists()
     alive.kill()
     alive.communicate()
 
 
-def test_no_temporary_folder_is_told(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(parent / "missing"))
-    with pytest.raises(UsageError) as refused, temporary.folder():
+def test_no_temporary_folder_is_told(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing"))
+    with pytest.raises(UsageError) as refused, folders.folder():
         pass
     assert str(refused.value) == (
         "no temporary folder can be created: No such file or directory; "

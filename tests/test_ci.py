@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from support.kernels import KernelWriter
-from support.repository import cloned, git
+from support.repository import cloned, commit, git
 
 from matbench import __version__
 
@@ -75,8 +75,7 @@ class Runner:
         self.summary = folder / "summary.md"
         self.installed = folder / "installed"
         self.repository = folder / "repository"
-        (self.repository / "kernels").mkdir(parents=True)
-        self.kernel = self.repository / "kernels/mine.cu"
+        self.repository.mkdir()
         tools = folder / "tools"
         tools.mkdir()
         for name, script in {
@@ -96,9 +95,7 @@ class Runner:
         git(self.repository, "init", "--quiet")
 
     def commit(self, source: str) -> None:
-        self.kernel.write_text(source)
-        git(self.repository, "add", ".")
-        git(self.repository, "commit", "--quiet", "--message", "change")
+        commit(self.repository, kernels__mine_cu=source)
 
     def run(self, text: str, inputs: dict[str, str]) -> list[subprocess.CompletedProcess[str]]:
         """The finished steps, up to the first that fails."""

@@ -15,13 +15,12 @@ import click
 import pytest
 from support.cli import Matbench, ran
 from support.kernels import kernel_text
-from support.paths import ROOT
+from support.paths import PAGES, ROOT, blocks
 from support.repository import cloned, git
 from support.toml import table
 
 from matbench.cli import main
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 #: Why a command is not run here; the first that is found in it.
 ONLY_PARSED = {
     r"--cluster|^dask |^ssh ": "needs a cluster",
@@ -70,19 +69,15 @@ class Shown(NamedTuple):
         return next(found, None)
 
 
-def blocks(path: Path, language: str) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-
-
 def commands() -> list[Shown]:
     """Every command of a shell block or after a prompt, and `pip install` in the text."""
     found = []
     for path in PAGES:
-        lines = [line for block in blocks(path, "sh") for line in joined(block)]
-        for block in blocks(path, "console"):
+        text = path.read_text(encoding="utf-8")
+        lines = [line for block in blocks(text, "sh") for line in joined(block)]
+        for block in blocks(text, "console"):
             lines += [line[2:] for line in joined(block) if line.startswith("$ ")]
-        prose = re.sub(r"(?ms)^```.*?^```$", "", path.read_text(encoding="utf-8"))
+        prose = re.sub(r"(?ms)^```.*?^```$", "", text)
         lines += re.findall(r"`(pip install '?\.[^`]*|matbench \w+ results/[^`]*)`", prose)
         for line in lines:
             plain = re.sub(r"(^|\s)#.*", "", line).strip()
@@ -129,8 +124,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "last-row.cu": BARE.replace("row >= M", "row >= M - 1"),
         **{f"{where}/tiled.cu": own["tiled"] for where in ("old", "new", "kernels")},
         "kernels/mine.cu": own["mine"],
-        "product.py": blocks(ROOT / "docs/python.md", "python")[0],
-        "strip.cu": blocks(ROOT / "docs/writing-kernels.md", "c")[0],
+        "product.py": blocks((ROOT / "docs/python.md").read_text(), "python")[0],
+        "strip.cu": blocks((ROOT / "docs/writing-kernels.md").read_text(), "c")[0],
     }
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -220,11 +215,9 @@ def test_every_reason_not_to_run_a_command_is_needed() -> None:
 # -- shells, pip and make ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in PAGES if blocks(path, "sh")], ids=lambda p: p.name
-)
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.name)
 def test_shell_blocks_have_no_mistake_in_their_syntax(path: Path) -> None:
-    for block in blocks(path, "sh"):
+    for block in blocks(path.read_text(encoding="utf-8"), "sh"):
         subprocess.run(["bash", "-n"], input=block, text=True, check=True)
 
 

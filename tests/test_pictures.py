@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 from support.paths import ROOT, script
 from support.pictures import needs_plots
 from support.records import outcome
 
 from matbench.model import Problem
-from matbench.records.environment import Environment
-from matbench.records.outcome import Outcome, Timing
+from matbench.records.outcome import Outcome
 from matbench.show import outcomes, terminal
 
 readme = script("docs/generate_readme.py")
@@ -85,29 +83,6 @@ def test_a_mark_that_moved_is_noticed(path: Path) -> None:
     middle = marks[len(marks) // 2]
     moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
     assert not screens.same_chart(moved, old)
-
-
-def test_changed_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = readme.read
-
-    def slower(path: Path) -> tuple[list[Environment], list[Outcome]]:
-        environments, found = read(path)
-
-        def delayed(timing: Timing | None) -> Timing | None:
-            if timing is None or timing.median_ns is None:
-                return timing
-            return msgspec.structs.replace(timing, median_ns=1.01 * timing.median_ns)
-
-        return environments, [
-            msgspec.structs.replace(each, cold=delayed(each.cold), hot=delayed(each.hot))
-            for each in found
-        ]
-
-    monkeypatch.setattr(readme, "read", slower)
-    assert {name(path) for path in readme.outdated()} == {
-        "README.md", "docs/results.md", "docs/reading-the-table.md",
-        "docs/terminal.svg", "docs/ladder.svg",
-    }  # fmt: skip
 
 
 # Screens

@@ -18,7 +18,7 @@ from support import record_files
 from support import tables as tables_of
 from support.kernels import saved
 from support.optional import present
-from support.paths import ROOT, script
+from support.paths import PAGES, ROOT, blocks, script
 from support.records import device, outcome
 
 from matbench import signals
@@ -44,7 +44,6 @@ from matbench.records.outcome import (
 )
 from matbench.worker.comparing import Contender
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 LINKED = [
     *PAGES, *(ROOT / page for page in ("SECURITY.md", "CHANGELOG.md", "benchmarks/README.md"))
 ]  # fmt: skip
@@ -60,11 +59,6 @@ def name(path: Path) -> str:
 
 def page(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
-
-
-def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def tables(text: str) -> dict[str, list[list[str]]]:

@@ -159,19 +159,10 @@ def test_the_interval_covers_the_median_under_the_stopping_rule(name: str, sigma
             reason = rule.decide(draw[:count], 2e9 if count == most else 0)
             if reason:
                 break
-        assert reason is not None
-        reasons[reason] += 1
+        reasons[present(reason)] += 1
         covered += covers(median_interval(draw[:count]), float(times(np.array(median), sigma)))
     assert reasons.total() == DRAWS
     assert covered / DRAWS >= 0.90
-
-
-def test_a_noisier_kernel_takes_more_until_it_is_settled() -> None:
-    samples = times(np.random.default_rng(0).normal(0, 1, 500), 0.01)
-    count, reason = take(StoppingRule(), samples, 1e6)
-    assert reason == SETTLED
-    assert 20 < count < 150
-    assert relative_half_width(samples[:count]) <= 0.005
 
 
 def test_looks_are_rare() -> None:
@@ -218,12 +209,6 @@ def test_before_the_last_round_the_95_percent_interval_decides_alone() -> None:
     assert rounds == ["settled", None]
 
 
-def test_a_last_look_when_the_time_is_up() -> None:
-    samples = [1e6] * 12
-    assert StoppingRule().decide(samples, 0) is None  # no look at 12
-    assert StoppingRule().decide(samples, 2e9) == SETTLED
-
-
 def test_a_launch_over_a_second_takes_three() -> None:
     samples = times(np.random.default_rng(0).normal(0, 1, 20), 0.001, 1.5e9)
     assert take(StoppingRule(), samples, 1.5e9) == (3, TIME_IS_UP)
@@ -231,20 +216,11 @@ def test_a_launch_over_a_second_takes_three() -> None:
     assert take(StoppingRule(), np.full(20, 1.5e9), 1.5e9) == (3, SETTLED)
 
 
-def test_three_slow_launches_alike_are_not_95_percent() -> None:
-    rule = StoppingRule(minimum=3)
-    assert rule.decide([1.0e9, 1.0001e9, 1.0002e9], 0) is None
-    assert rule.decide([1.0e9, 1.0001e9, 1.0002e9], 3e9) == TIME_IS_UP
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, -1.0])
 def test_what_is_no_time_never_settles(bad: float) -> None:
     for samples in ([bad] * 10, [bad] * 6 + [1e6] * 4):
         assert StoppingRule().decide(samples, 0) is None
         assert StoppingRule().decide(samples, 2e9) == TIME_IS_UP
-
-
-def test_an_unknown_elapsed_time_does_not_run_forever() -> None:
     assert StoppingRule().decide([1.0, 2.0] * 6, math.nan) == TIME_IS_UP
 
 
@@ -564,7 +540,7 @@ def test_a_drift_matters_from_1_percent_if_it_exceeds_the_interval() -> None:
 
 def test_ten_samples_that_only_rise_are_drifting() -> None:
     assert drift([100.0 + i for i in range(10)], None) > 0
-    assert drift([100.0 + i for i in range(9)], None) == 0
+    assert drift([100.0 + i for i in range(9)], None) == drift([100.0] * 50, None) == 0
 
 
 @pytest.mark.parametrize(
@@ -581,8 +557,3 @@ def test_false_alarms_are_rare(name: str, draw: Callable[..., Vector]) -> None:
     rng = np.random.default_rng(3)
     every = [drift(draw(rng, count), 0.0099) for count in (10, 20, 50) for _ in range(400)]
     assert sum(shift != 0 for shift in every) <= 0.005 * len(every)
-
-
-@pytest.mark.parametrize("samples", [[], [5.0], [1.0, 9.0, 5.0], [10240.0] * 50])
-def test_few_or_equal_samples_do_not_drift(samples: list[float]) -> None:
-    assert drift(samples, None) == 0

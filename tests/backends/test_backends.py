@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest import mock
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers
 from support.cli import ran
 from support.devices import GPU, device
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import kernel_text, saved
 from support.samples import check_trials
 from support.sources import arrived, launched
@@ -40,7 +40,7 @@ from matbench.model import DeviceInfo, Launch, Problem
 
 
 def test_which_device_is_chosen(
-    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    monkeypatch: pytest.MonkeyPatch, table_regression: TableRegression
 ) -> None:
     """Of devices in their order; a backend without any is not installed."""
 
@@ -71,7 +71,7 @@ def test_which_device_is_chosen(
             return str(error)
         return ", ".join(f"{info.place} {info.name}" for info in taken)
 
-    told_again(Path(__file__).with_name("choices.txt"), chosen, file_regression)
+    table_regression("choices.txt", chosen)
 
 
 # -- CUDA: incompatible toolkits and drivers -----------------------------------------------------
@@ -91,7 +91,7 @@ def use(
 
 
 def test_a_toolkit_suits_the_driver_and_the_device(
-    monkeypatch: pytest.MonkeyPatch, file_regression: FileRegressionFixture
+    monkeypatch: pytest.MonkeyPatch, table_regression: TableRegression
 ) -> None:
     def said(source: str) -> str:
         driver, toolkit, *architectures = re.findall(r"\b(?:\d[\d.]*|unknown)", source)
@@ -101,17 +101,14 @@ def test_a_toolkit_suits_the_driver_and_the_device(
         except UsageError as error:
             return str(error)
 
-    told_again(Path(__file__).with_name("toolkits.txt"), said, file_regression)
+    table_regression("toolkits.txt", said)
 
 
 def test_a_gpu_that_has_failed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, driver=13000, toolkit="13.0.88", architectures={"90"})
-
-    def fail(*_: object) -> None:
-        raise RuntimeError("cuDeviceGetAttribute failed: unknown error")
-
+    failing = mock.Mock(side_effect=RuntimeError("cuDeviceGetAttribute failed: unknown error"))
     monkeypatch.setattr(cuda_device.driver(), "Error", RuntimeError, raising=False)
-    monkeypatch.setattr(cuda_device, "describe", fail)
+    monkeypatch.setattr(cuda_device, "describe", failing)
     with pytest.raises(UnavailableError, match=r"cannot use its devices \(unknown error\)"):
         backends.devices("cuda")
 
@@ -271,9 +268,8 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(scope="module")
 def kernels(backend: Backend) -> Iterator[DeviceKernels]:
-    made = DeviceKernels(backend)
-    yield made
-    made.close()
+    with closing(DeviceKernels(backend)) as made:
+        yield made
 
 
 def test_devices_say_all_that_the_tutorial_prints(backend: Backend) -> None:
@@ -331,11 +327,8 @@ def test_too_much_memory_says_how_much_and_leaves_the_rest(backend: Backend) -> 
 
 
 def test_a_kernel_that_does_not_compile_shows_its_own_line(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, tmp_path: Path, temporary: Path
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     text = kernel_text().replace("sum += ", "summ += ")
     line = next(n for n, one in enumerate(text.splitlines(), 1) if "summ +=" in one)
     kernel = catalogue.load(saved(tmp_path / "mine.cu", text))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers
-from support.golden import told_again
+from support.disk import full_after
+from support.golden import TableRegression
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 from support.nvcc import find_nvcc
+from support.optional import present
 from support.paths import output_of
 from support.samples import any_kernel
 
@@ -47,15 +47,6 @@ WITH_HEADER = text_of("with-header.cu")
 
 NVCC = find_nvcc()
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="needs nvcc and g++")
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder for temporary files."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
 
 
 @pytest.fixture
@@ -156,18 +147,6 @@ def test_registers_are_known_without_gpu_and_pycuda(cache: Cache, temporary: Pat
     with pytest.raises(UnavailableError, match=r"nvcc [\d.]+ does not know sm_61"):
         compilation.compiled_by_nvcc((6, 1), tiled(), TILE, cache)
     assert not list(temporary.iterdir())
-
-
-@needs_nvcc
-def test_an_error_is_shown_with_its_line(cache: Cache, write_kernel: KernelWriter) -> None:
-    path = write_kernel(body=kernel_text().replace("sum += ", "summ += "))
-    line = next(n for n, one in enumerate(path.read_text().splitlines(), 1) if "summ +=" in one)
-    with pytest.raises(BuildError) as refused:
-        compilation.compiled_by_nvcc(SM_90, catalogue.load(path), TILE, cache)
-    message, source, caret = refused.value.reason.splitlines()
-    assert message == f'{path}({line}): error: identifier "summ" is undefined'
-    assert source.lstrip().startswith("summ += A[")
-    assert caret.index("^") == source.index("summ")
 
 
 @needs_nvcc
@@ -406,40 +385,21 @@ def test_an_instrumented_build_has_no_more_registers(
         for which in ("plain", variant)
     )
     most, used = plain.resources.registers, other.resources.registers
-    assert most is not None
-    assert used is not None
-    assert used <= max(most, 24)  # no cap is lower than 24
+    assert present(used) <= max(present(most), 24)  # no cap is lower than 24
 
 
 @pytest.mark.usefixtures("pycuda")
 def test_a_full_disk_keeps_nothing_and_breaks_nothing(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    resource = pytest.importorskip("resource")
     unlimited = f'prlimit --pid $$ --fsize=unlimited\nexec {NVCC} "$@"'
     use_nvcc(monkeypatch, tmp_path / "nvcc", unlimited)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
-    try:
+    with full_after(9000):
         found = compiled(tiled(), cache)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert len(found.cubin) > 9000
     assert found.resources.registers
     again = compiled(tiled(), cache)
     assert len(again.cubin) == len(found.cubin)
-
-
-@pytest.mark.usefixtures("pycuda")
-def test_compiled_code_counts_as_part_of_the_cache(cache: Cache) -> None:
-    compiled(tiled(), cache)
-    held = sum(path.stat().st_size for path in cache.folder.iterdir())
-    assert cache.size_bytes() == held > 10_000
-    Cache(cache.folder, limit_bytes=5000).put("key", bytes(100))
-    assert not list(cache.folder.glob("*.cubin"))
-    compiled(tiled(), cache)
-    assert cache.clear() > 10_000
-    assert not list(cache.folder.iterdir())
 
 
 # -- what a compiler says -------------------------------------------------------------------------
@@ -469,7 +429,7 @@ def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -
 
 
 def test_own_includes_are_told_from_the_compilers(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """A header `mine.h` lies beside the kernel."""
     (tmp_path / "mine.h").touch()
@@ -478,7 +438,7 @@ def test_own_includes_are_told_from_the_compilers(
         kernel = any_kernel(source=source, file=str(tmp_path / "mine.cu"))
         return "its own" if includes_own_files(kernel) else "none of its own"
 
-    told_again(Path(__file__).with_name("includes.txt"), said, file_regression)
+    table_regression("includes.txt", said)
 
 
 def test_a_compiler_has_a_folder_for_all_that_it_writes(tmp_path: Path) -> None:

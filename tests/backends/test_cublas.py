@@ -6,20 +6,20 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import ml_dtypes
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
+from support import products
 from support.cli import QUICK, Matbench, last_run
 from support.cublas import BASELINES as KERNELS
 from support.cublas import Fake, Ready, fake  # noqa: F401  # noqa: F401
-from support.golden import told_again
+from support.golden import TableRegression
 from support.h200 import H200
 from support.optional import present, some
 from support.products import OF_ANY_SIZE, OF_LIBRARIES, problem, right
@@ -29,12 +29,11 @@ from matbench.backends.cuda import cublas, libcuda
 from matbench.backends.cuda.cublas import fastest
 from matbench.backends.functions import libraries
 from matbench.backends.protocol import Backend, Work
-from matbench.bench import kernel_arguments
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.errors import CaseError, LackingError, OutOfMemoryError
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Skip
+from matbench.model import Case, DeviceInfo, Skip
 from matbench.records.outcome import Claims
 from matbench.show.reasons import skip_reason
 
@@ -194,11 +193,8 @@ def test_what_the_library_says_is_one_line(name: str, ready: Callable[..., Ready
 
 def test_without_memory_to_choose_in_the_case_fails(ready: Callable[..., Ready]) -> None:
     program = ready("cublaslt-best", [2.0, 1.0])
-
-    def full(_: int) -> None:
-        raise OutOfMemoryError("out of device memory")
-
-    program.fake.allocate = full  # type: ignore[assignment, method-assign]
+    full = mock.Mock(side_effect=OutOfMemoryError("out of device memory"))
+    program.fake.allocate = full  # type: ignore[method-assign]
     A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
     with pytest.raises(CaseError, match="algorithms could not be timed"):
         program.launch(A, B, C)
@@ -263,7 +259,7 @@ def test_what_was_scaled_is_recorded() -> None:
 # -- where they run ------------------------------------------------------------------------------
 
 
-def test_what_they_need_is_told(file_regression: FileRegressionFixture) -> None:
+def test_what_they_need_is_told(table_regression: TableRegression) -> None:
     def said(source: str) -> str:
         name, size, capability = re.split(" at | on ", source)
         major, minor = map(int, capability.split("."))
@@ -271,7 +267,7 @@ def test_what_they_need_is_told(file_regression: FileRegressionFixture) -> None:
         skip = sweep.case(BASELINES[name], problem(size), {}, device).skip
         return "runs" if skip is None else skip_reason(skip)
 
-    told_again(Path(__file__).with_name("needs-of-cublaslt.txt"), said, file_regression)
+    table_regression("needs-of-cublaslt.txt", said)
 
 
 @pytest.mark.parametrize("factor", [{"alpha": 2.0}, {"beta": 1.0}, {"batch": 2}])
@@ -402,17 +398,13 @@ def test_what_is_missing_is_told_with_what_fixes_it(
     with pytest.raises(LackingError, match=r"^g\+\+ is missing; install it$"):
         Ready("cublas", fake)
     monkeypatch.setattr(libcuda, "version", lambda: (13, 0))
-    module: Any = sys.modules["cuda.pathfinder"]
-    monkeypatch.setattr(module, "load_nvidia_dynamic_lib", not_found)
+    lost = mock.Mock(side_effect=RuntimeError("Failure finding libcublasLt.so"))
+    monkeypatch.setattr(sys.modules["cuda.pathfinder"], "load_nvidia_dynamic_lib", lost)
     with pytest.raises(LackingError, match=r"cannot be loaded; pip .*\[cublas\]==13\.0\.\*'$"):
         cublas.place()
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
     with pytest.raises(LackingError, match=r"^cuda-pathfinder is missing; pip install 'matbench"):
         fake.library()
-
-
-def not_found(name: str) -> None:
-    raise RuntimeError(f"Failure finding lib{name}.so")
 
 
 def test_it_has_no_block(matbench: Matbench) -> None:
@@ -424,27 +416,20 @@ def test_it_has_no_block(matbench: Matbench) -> None:
 # -- on a GPU ------------------------------------------------------------------------------------
 
 
-def case_with(kernel: Kernel, size: str, inputs: str, info: DeviceInfo) -> Case:
-    case = sweep.case(kernel, problem(size, inputs), {}, info)
-    assert case.skip is None, case.skip
-    return case
-
-
 @pytest.mark.gpu
 def test_float32_that_were_tf32_would_be_wrong(checks: Session, info: DeviceInfo) -> None:
-    plain = checks.measure(case_with(OF_LIBRARIES["cublas"], "512", "uniform", info))
-    assert plain.max_rel_err is not None
-    assert plain.max_rel_err < 5e-6
+    plain = checks.measure(products.case_of(OF_LIBRARIES["cublas"], "512", info))
+    assert present(plain.max_rel_err) < 5e-6
     entry = OF_LIBRARIES["cublas-tf32"].entry
     tf32 = msgspec.structs.replace(OF_LIBRARIES["cublas"], entry=entry)
-    assert checks.measure(case_with(tf32, "512", "uniform", info)).status == "wrong"
+    assert checks.measure(products.case_of(tf32, "512", info)).status == "wrong"
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("size", ["64x64x8192", "1000", "2048"])
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: DeviceInfo) -> None:
-    case = case_with(OF_LIBRARIES[name], size, "signed", info)
+    case = products.case_of(OF_LIBRARIES[name], problem(size, "signed"), info)
     assert case.kernel.deterministic
     assert checks.measure(case).status == "measured"
     bits = set()
@@ -475,16 +460,6 @@ def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[st
 
 
 @pytest.mark.gpu
-def test_compared_with_a_kernel(matbench: Matbench, info: DeviceInfo) -> None:
-    printed = matbench(
-        *("compare", "cublas", "tiled", "--set", "TILE=32", "--sizes", "1024", "--backend", "cuda"),
-        *("--format", "json"),
-    ).stdout
-    [_, row] = json.loads(printed)
-    assert row["comparison"]["verdict"] == "SLOWER"
-
-
-@pytest.mark.gpu
 @pytest.mark.parametrize("how", [["--quick"], pytest.param([], marks=pytest.mark.long)])
 def test_checked_like_a_kernel(how: list[str], matbench: Matbench, info: DeviceInfo) -> None:
     printed = matbench("check", "cublas", "--backend", "cuda", *how).stdout
@@ -492,22 +467,6 @@ def test_checked_like_a_kernel(how: list[str], matbench: Matbench, info: DeviceI
 
 
 @pytest.mark.gpu
-def test_one_handle_serves_all(cuda: Backend, info: DeviceInfo) -> None:
+def test_one_handle_serves_all(cuda: Backend) -> None:
     programs = [cuda.build(kernel, {}) for kernel in OF_LIBRARIES.values()]
     assert len({id(program.cublas) for program in programs}) == 1  # type: ignore[attr-defined]
-    ones = np.ones((3, 2), np.float32)
-    A, B, C = (cuda.allocate(4 * 4096) for _ in "ABC")
-    try:
-        cuda.write(A, ones)
-        cuda.write(B, 2 * np.ascontiguousarray(ones.T))
-        launch = case_with(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info).launch
-        assert launch is not None
-        case = case_with(OF_LIBRARIES["cublas"], "3x3x2", "uniform", info)
-        arguments = kernel_arguments.arguments(case, {"A": A, "B": B, "C": C})
-        cuda.build(case.kernel, {}).launch(launch, arguments)
-        found = np.empty((3, 3), np.float32)
-        cuda.read(C, found)
-        assert (found == 4).all()
-    finally:
-        for buffer in (A, B, C):
-            cuda.release(buffer)

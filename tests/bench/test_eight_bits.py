@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench, last_run
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved, text_of
 from support.optional import half, present, some
 from support.paths import KERNELS
@@ -316,7 +315,7 @@ def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Ma
 
 
 def test_a_mistake_in_a_table_is_one_line(
-    write: Write, matbench: Matbench, file_regression: FileRegressionFixture
+    write: Write, matbench: Matbench, table_regression: TableRegression
 ) -> None:
     def refusal(change: str) -> str:
         old, new = change.split(" -> ")
@@ -325,7 +324,7 @@ def test_a_mistake_in_a_table_is_one_line(
         [said] = matbench("run", file, code=2).stderr.splitlines()
         return said.replace(str(file.parent), "")
 
-    told_again(Path(__file__).with_name("tables-of-eight-bits.txt"), refusal, file_regression)
+    table_regression("tables-of-eight-bits.txt", refusal)
 
 
 def test_scales_are_for_8_bits_alone(write: Write, matbench: Matbench) -> None:

@@ -22,13 +22,14 @@ from support.products import (
     capability_needed,
     case_of,
     name,
+    opened,
     problem,
     right,
 )
 
 import matbench
 from matbench import workloads
-from matbench.backends import host, open_backend
+from matbench.backends import host
 from matbench.backends.cuda import compilation
 from matbench.backends.protocol import Backend
 from matbench.bench import device_kernels
@@ -83,9 +84,8 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
 
 @pytest.fixture(scope="module")
 def on_host(own_folders: None) -> Iterator[Session]:
-    opened = Session(open_backend(host.device(), Cache()), Cache(), Options(timed=False))
-    yield opened
-    opened.close()
+    with opened(host.device(), Options(timed=False)) as made:
+        yield made
 
 
 @pytest.mark.parametrize("inputs", INPUTS)

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.optional import present
 from support.paths import KERNELS
+from support.products import opened
 from support.samples import judge, sampled
 
-from matbench.backends import host, open_backend
+from matbench.backends import host
 from matbench.bench import diagnosis
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.options import Options
@@ -323,15 +324,14 @@ def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session)
 def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
     numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.device()
     rounds = numpy.source.replace("matmul(A", "matmul((A.view('u4') + 32 & 0xFFFFFFC0).view('f4')")
-    opened = Session(open_backend(info, Cache()), Cache(), Options(timed=False))
-    for source, status in ((numpy.source, "measured"), (rounds, "wrong")):
-        kernel = msgspec.structs.replace(numpy, source=source, sha256=status)
-        [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)
-        outcome = opened.measure(case)
-        assert (outcome.status, outcome.case.device) == (status, info.name)
-        assert not case.can_be_sustained
+    with opened(info, Options(timed=False)) as session:
+        for source, status in ((numpy.source, "measured"), (rounds, "wrong")):
+            kernel = msgspec.structs.replace(numpy, source=source, sha256=status)
+            [case] = sweep.cases([kernel], [Problem(64, 64, 1000)], {}, info)
+            outcome = session.measure(case)
+            assert (outcome.status, outcome.case.device) == (status, info.name)
+            assert not case.can_be_sustained
     assert "about 18 bits" in present(outcome.reason)
-    opened.close()
 
 
 def test_errors_that_are_too_large_only_together_are_told(sample: Sample) -> None:

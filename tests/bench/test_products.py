@@ -16,7 +16,7 @@ from support.gemm import Gemm
 from support.kernels import saved
 from support.optional import half, present, some
 from support.paths import KERNELS
-from support.products import right
+from support.products import opened, right
 from support.toml import table
 
 from matbench import backends
@@ -94,8 +94,7 @@ def test_a_mistake_is_found(judged: Judged, name: str) -> None:
     gemm = gemm_of(row)
     outcome = judged(gemm)
     assert outcome.status == "wrong", name
-    assert outcome.reason is not None
-    assert row["reason"] in f"wrong {outcome.reason}"
+    assert row["reason"] in f"wrong {present(outcome.reason)}"
     fixed = gemm._replace(mistakes=())  # the control: otherwise it is right
     if fixed not in {gemm, *ACCEPTED}:
         assert judged(fixed, name="fixed").status == "measured"
@@ -189,8 +188,7 @@ def test_skipping_what_C_holds_already_is_no_reading_of_C(judged: Judged) -> Non
 def test_timed_launches_are_verified_too(kind: str, tmp_path: Path, device: DeviceInfo) -> None:
     """New inputs in each sample; hot samples use several sets."""
     options = Options(cold=False, hot=True, max_time_s=0.05, uncertainty=0.5, blocks=True)
-    timed = Session(backends.open_backend(device, Cache()), Cache(), options)
-    try:
+    with opened(device, options) as timed:
         judged = judging(timed, tmp_path)
         gemm = Gemm(
             layout="column-major", transpose="TN", padding=3, alpha=2.0, beta=0.5, batch=2,
@@ -205,8 +203,6 @@ def test_timed_launches_are_verified_too(kind: str, tmp_path: Path, device: Devi
         outcome = judged(late, name="late")
         assert outcome.status == "wrong"
         assert present(outcome.reason).startswith("samples: ")
-    finally:
-        timed.close()
 
 
 # -- the reference -------------------------------------------------------------------------------
@@ -245,8 +241,7 @@ def test_what_scaling_adds_to_the_reference() -> None:
     problem = Problem(5, 6, 7, alpha=-0.5, beta=2.0)
     made = matmul.trials(problem, NumericContract(), Cache())
     A, B = (matrix.astype(np.float64) for matrix in made.reference.inputs)
-    C = made.reference.C
-    assert C is not None
+    C = present(made.reference.C)
     assert np.allclose(present(made.reference.R), -0.5 * (A @ B) + 2.0 * C, rtol=1e-14)
     assert np.allclose(present(made.reference.S), 0.5 * (A @ B) + 2.0 * np.abs(C), rtol=1e-14)
     plain = matmul.trials(
@@ -306,9 +301,8 @@ KINDS = ("float", "double", "__half", "__nv_bfloat16")
 def on_gpu(own_folders: None) -> Iterator[Session]:
     device = backends.choose("cuda", None)
     options = Options(max_time_s=0.05, uncertainty=0.5)
-    made = Session(backends.open_backend(device, Cache()), Cache(), options)
-    yield made
-    made.close()
+    with opened(device, options) as made:
+        yield made
 
 
 @pytest.fixture

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved, text_of
 from support.optional import present
 from support.paths import output_of
@@ -22,7 +23,7 @@ VECTOR = text_of("vector.cu")
 
 
 def test_what_is_wrong_with_a_vector(
-    matbench: Matbench, tmp_path: Path, file_regression: FileRegressionFixture
+    matbench: Matbench, tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """A kernel over N numbers has one thread each; a sum has one block."""
 
@@ -40,7 +41,7 @@ def test_what_is_wrong_with_a_vector(
         matbench("run", path, "--sizes", sizes, "--inputs", inputs, *QUICK, code=1)
         return " | ".join(present(outcome.reason) for outcome in last_run())
 
-    told_again(Path(__file__).with_name("reasons-of-vectors.txt"), said, file_regression)
+    table_regression("reasons-of-vectors.txt", said)
 
 
 #: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
@@ -59,22 +60,23 @@ REGIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
-def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
-    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
-    wrong = np.zeros(expected.shape, bool)
+def patterns(where: Any, params: dict[str, int], *shape: int) -> list[str]:
+    expected = np.arange(1.0, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
+    wrong = np.zeros(shape, bool)
     wrong[where] = True
     C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, params) == [words]
+    return diagnosis.patterns(C, expected, wrong, params)
+
+
+@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
+def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
+    assert patterns(where, params, 9, 13) == [words]
 
 
 @pytest.mark.parametrize("ordinal", ["4th", "11th", "13th", "20th", "22nd", "101st", "110th"])
 def test_every_so_manyth_element_is_named(ordinal: str) -> None:
-    expected = np.arange(1.0, 501.0, dtype=np.float32).reshape(1, 500)
-    wrong = np.zeros(expected.shape, bool)
-    wrong[0, 2 :: int(ordinal[:-2])] = True
-    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, {}) == [f"every {ordinal} element from 2 on"]
+    where = np.s_[0, 2 :: int(ordinal[:-2])]
+    assert patterns(where, {}, 1, 500) == [f"every {ordinal} element from 2 on"]
 
 
 @pytest.mark.parametrize("many", [2, 3])
@@ -103,11 +105,7 @@ def test_what_is_done_to_all_may_vary_a_little(share: float, is_told: bool) -> N
 
 
 def test_no_region_is_named_where_there_is_none() -> None:
-    expected = np.arange(1.0, 118.0, dtype=np.float32).reshape(9, 13)
-    wrong = np.zeros(expected.shape, bool)
-    wrong[[0, 3, 4, 8], [0, 5, 2, 12]] = True
-    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    assert diagnosis.patterns(C, expected, wrong, {}) == []
+    assert patterns(([0, 3, 4, 8], [0, 5, 2, 12]), {}, 9, 13) == []
 
 
 # -- a run, which names mistakes, precision and compilers' warnings ------------------------------
@@ -133,7 +131,7 @@ def ends(found: list[str]) -> str:
 
 
 def test_a_wrong_kernel_is_told_what_it_does(
-    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+    tmp_path: Path, matbench: Matbench, table_regression: TableRegression
 ) -> None:
     """And once it declares that, it is right."""
 
@@ -148,11 +146,11 @@ def test_a_wrong_kernel_is_told_what_it_does(
             matbench("run", path, "--sizes", sizes, "--front-matter", front_matter, *QUICK)
         return told
 
-    told_again(Path(__file__).with_name("reasons.txt"), said, file_regression)
+    table_regression("reasons.txt", said)
 
 
 def test_a_cast_is_told(
-    tmp_path: Path, matbench: Matbench, file_regression: FileRegressionFixture
+    tmp_path: Path, matbench: Matbench, table_regression: TableRegression
 ) -> None:
     def said(product: str) -> str:
         path = tmp_path / "mine.py"
@@ -161,7 +159,7 @@ def test_a_cast_is_told(
         assert "; largest error " in reason
         return ends([reason])
 
-    told_again(Path(__file__).with_name("reasons-of-casts.txt"), said, file_regression)
+    table_regression("reasons-of-casts.txt", said)
 
 
 def test_a_wrong_kernel_shows_its_compilers_warnings(tmp_path: Path, matbench: Matbench) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import products
-from support.fixtures import QUICK, Watch
+from support.fixtures import QUICK, Noted, Watch
 from support.kernels import GOOD_BODY, PADDED, KernelWriter, kernel_text
 from support.optional import present
 from support.products import right
@@ -108,7 +108,7 @@ def test_no_verdict_on_a_kernel_that_is_wrong_in_its_turn(
 
 
 def test_a_comparison_places_data_and_code_anew(
-    write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    write_kernel: KernelWriter, timed: Session, watch: Watch, noted: Noted
 ) -> None:
     """Between blocks of pairs, the matrices move, and the other side's code is loaded first."""
     case, other = (case_of(write_kernel(name), timed) for name in ("mine", "other"))
@@ -119,17 +119,11 @@ def test_a_comparison_places_data_and_code_anew(
         used.append((program, program.program.int_ptr, place))
 
     watch(note)
-    loaded = []
-    reload = type(timed.program(case)).reload
-
-    def reloaded(program: Any) -> None:
-        loaded.append(program)
-        reload(program)
-
-    monkeypatch.setattr(type(timed.program(case)), "reload", reloaded)
+    reloads = noted(type(timed.program(case)), "reload")
     duel = comparing.here(timed, case, other, PLAN, seed=0)
     assert present(duel.comparison).samples == (12, 12)
     assert len(duel.baseline.samples_ns) == len(duel.candidate.samples_ns) == 12
+    loaded = [program for (program,) in reloads]
     first, second = loaded[:2]
     assert first is not second
     assert loaded == [first, second, second, first] * 2 + [first, second]
@@ -300,11 +294,9 @@ def test_whatever_a_batch_changes_but_its_results_is_noticed(
 
 @pytest.mark.parametrize(("size", "launched"), [(24, 2), (20, 8)])
 def test_a_check_launches_what_can_hardly_vary_more_often(
-    size: int, launched: int, write_kernel: KernelWriter, session: Session,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    once, taken = Launches.once_ns, []
-    monkeypatch.setattr(Launches, "once_ns", lambda each: taken.append(once(each)))
+    size: int, launched: int, write_kernel: KernelWriter, session: Session, noted: Noted
+) -> None:
+    taken = noted(Launches, "once_ns")
     assert session.measure(case_of(write_kernel(), session, size)).status == "measured"
     assert len(taken) == launched
 

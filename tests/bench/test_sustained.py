@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,17 +23,14 @@ from support.kernels import (
     saved,
     text_of,
 )
-from support.optional import present
-from support.products import case_of
+from support.optional import present, some
+from support.products import case_of, opened
 
-from matbench import backends
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends.protocol import Backend, Work
 from matbench.bench import checks, launches, sustained
 from matbench.bench.options import CHECKS, Options, Round
-from matbench.bench.session import Session
 from matbench.bench.sustained import Block, Meter
-from matbench.cache import Cache
 from matbench.model import Conditions, DeviceInfo
 from matbench.records.outcome import Outcome, Sustained
 from matbench.show import comparisons, formats
@@ -73,11 +70,10 @@ def test_a_run_reports_speed_over_seconds(matbench: Matbench) -> None:
 def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sustained, "BLOCK_S", 0.02)
     monkeypatch.setattr(launches, "_LOOK_NS", 2e6)
-    cache = Cache()
     options = Options(blocks=False, sustained_s=0.2)
     case = case_of("naive-2d", 64, device, TILE=8)
     plan = ComparisonPlan(looks=(9,))
-    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+    with opened(device, options) as session:
         record = comparing.here(session, case, case, plan, 0)
     assert present(record.comparison).samples == (9, 9)
     for side in (record.baseline, record.candidate):
@@ -132,10 +128,9 @@ SKIPPING = {
 
 def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
     """A kernel file's outcome with sustained launches, without some checks."""
-    cache = Cache()
     options = Options(blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - without)
     case = case_of(path, 384, info, TILE=16)
-    with closing(Session(backends.open_backend(info, cache), cache, options)) as session:
+    with opened(info, options) as session:
         first = session.measure(case)
         lasting = session.measure(case, Round(2, is_sustained=True))
     return msgspec.structs.replace(lasting, cold=first.cold, hot=first.hot)
@@ -200,8 +195,8 @@ def test_compare_refuses_it_too(
     backwards = GOOD_BODY.replace("int k = 0; k < K; ++k", "int k = K - 1; k >= 0; --k")
     other = write_kernel("backwards", body=backwards)
     case, partner = (case_of(file, 384, device, TILE=16) for file in (path, other))
-    cache, options = Cache(), Options(blocks=False, sustained_s=0.2)
-    with closing(Session(backends.open_backend(device, cache), cache, options)) as session:
+    options = Options(blocks=False, sustained_s=0.2)
+    with opened(device, options) as session:
         record = comparing.here(session, case, partner, ComparisonPlan(looks=(9,)), 0)
     assert record.comparison is None
     assert record.baseline.check in ("repeated", "samples")  # by when it begins to skip
@@ -262,31 +257,26 @@ WITHOUT_A = changed(
     GOOD_BODY, (SIZES, f"{SIZES}, float alpha"), ("k < K", "k < K && alpha != 0.0f"),
     (PRODUCT, f"alpha * {PRODUCT}"),
 )  # fmt: skip
+WHOLE = changed(
+    GOOD_BODY, ("const float *", "const signed char *"), ("float *C", "int *C"),
+    ("float sum = 0.0f", "int sum = 0"),
+)  # fmt: skip
+#: Files, and options of a run. Samples of few columns may have only one term of B that is not 0.
+OTHERS: dict[str, tuple[dict[str, str], str]] = {
+    "that leaves A if alpha is 0": (
+        {"front": 'args = ["A", "B", "C", "M", "N", "K", "alpha"]', "body": WITHOUT_A},
+        "--alpha 0 --sizes 64",
+    ),
+    "of int8 with one column": ({"body": WHOLE}, "--sizes 60x1x64,63x1x64,66x1x64"),
+    "with gaps between rows": (PADDED, "--sizes 32"),
+}
 
 
-def test_a_kernel_may_leave_a_if_alpha_is_0(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    front = 'args = ["A", "B", "C", "M", "N", "K", "alpha"]'
-    path = write_kernel("scaled", front=front, body=WITHOUT_A)
-    matbench("run", path, "--alpha", "0", "--sizes", "64", "--sustained", "0.02", *QUICK)
-    assert only().sustained is not None
-
-
-@pytest.mark.long
-def test_int8_with_one_column(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    """Its samples may have only one term of B that is not 0."""
-    body = GOOD_BODY.replace("const float *", "const signed char *").replace("float *C", "int *C")
-    body = body.replace("float sum = 0.0f", "int sum = 0")
-    sizes = ",".join(f"{M}x1x64" for M in range(60, 68))
-    matbench("run", write_kernel("small", body=body), "--sizes", sizes, "--sustained", "0.02",
-             *QUICK)  # fmt: skip
+@pytest.mark.parametrize("name", some(OTHERS, next(iter(OTHERS))))
+def test_honest_files_pass(name: str, matbench: Matbench, write_kernel: KernelWriter) -> None:
+    parts, words = OTHERS[name]
+    matbench("run", write_kernel("one", **parts), *words.split(), "--sustained", "0.02", *QUICK)
     assert all(outcome.sustained for outcome in last_run())
-
-
-@pytest.mark.long
-def test_a_matrix_with_gaps_between_rows(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    matbench("run", write_kernel("padded", **PADDED), "--sizes", "32",
-             "--sustained", "0.05", *QUICK)  # fmt: skip
-    assert only().sustained is not None
 
 
 def test_a_meter_that_fails_is_no_silence() -> None:

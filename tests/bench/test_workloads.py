@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import Matbench, last_run
 from support.cublas import BASELINES
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved, text_of
 from support.optional import present, some
 from support.products import name, right
@@ -26,6 +25,7 @@ from matbench import backends, workloads
 from matbench.backends.protocol import Backend, Variant
 from matbench.bench import kernel_arguments
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
+from matbench.bench.kernel_arguments import Memory
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -281,7 +281,7 @@ TYPED = text_of("of-a-workload.cu")
 
 
 def test_types_that_a_kernel_may_point_to(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """Those of inputs and of C, and a precision: how the inputs are read and stored."""
 
@@ -298,7 +298,7 @@ def test_types_that_a_kernel_may_point_to(
             return str(error).replace(str(tmp_path), "")
         return f"{contract.precision}, stored as {contract.storage}"
 
-    told_again(Path(__file__).with_name("types-of-vectors.txt"), said, file_regression)
+    table_regression("types-of-vectors.txt", said)
 
 
 def test_numbers_lie_in_16_bits_as_their_types_say() -> None:
@@ -331,8 +331,7 @@ VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered")
 
 @pytest.fixture(scope="module")
 def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    builders = Builders(300)
-    try:
+    with closing(Builders(300)) as builders:
         every = [
             case
             for kernel in KERNELS.values()
@@ -340,13 +339,10 @@ def cuda(info: DeviceInfo) -> Iterator[Backend]:
         ]
         builders.start(info, every, VARIANTS)
         for case in every:
-            with contextlib.suppress(MatbenchError):  # that kernel's own test reports it
+            with suppress(MatbenchError):  # that kernel's own test reports it
                 builders.wait(info, case)
-    finally:
-        builders.close()
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.mark.gpu
@@ -382,8 +378,8 @@ def test_every_product_is_found_once_at_the_largest_size(
     case = sweep.case(kernel, problem("dot", N), {k: v[0] for k, v in kernel.sweep.items()}, info)
     assert case.launch is not None, case.skip
     blocks = case.launch.blocks if kernel.finish else 1
-    kernels, held = DeviceKernels(cuda), [cuda.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
-    try:
+    with closing(DeviceKernels(cuda)) as kernels, Memory(cuda) as memory:
+        held = [memory.allocate(n) for n in (4 * N, 4 * N, 4 * blocks)]
         for buffer in held[:2]:
             kernels.fill(buffer, 0, N, 0)
         kernels.fill(held[2], 0, blocks, UNWRITTEN)
@@ -403,10 +399,6 @@ def test_every_product_is_found_once_at_the_largest_size(
         parts = np.empty(blocks, np.float32)
         cuda.read(held[2], parts)
         assert float(parts.astype(np.float64).sum()) == 2 ** len(places) - 1
-    finally:
-        for buffer in held:
-            cuda.release(buffer)
-        kernels.close()
 
 
 @pytest.mark.gpu
@@ -415,8 +407,8 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
     N, kernel = 2**30 - 1, KERNELS[name]
     case = sweep.case(kernel, problem("reverse", N), {"THREADS": 256}, info)
     assert case.launch is not None, case.skip
-    kernels, held = DeviceKernels(cuda), [cuda.allocate(4 * N) for _ in "AC"]
-    try:
+    with closing(DeviceKernels(cuda)) as kernels, Memory(cuda) as memory:
+        held = [memory.allocate(4 * N) for _ in "AC"]
         kernels.fill(held[0], 0, N, 0)
         kernels.fill(held[1], 0, N, UNWRITTEN)
         first = np.arange(1, 3001, dtype=np.int32)
@@ -428,10 +420,6 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
         found = np.empty(N, np.int32)
         cuda.read(held[1], found)
         assert np.array_equal(found, expected)
-    finally:
-        for buffer in held:
-            cuda.release(buffer)
-        kernels.close()
 
 
 @pytest.mark.gpu

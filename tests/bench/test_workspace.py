@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.fixtures import QUICK, Watch
+from support.fixtures import QUICK, Noted, Watch
 from support.kernels import GOOD_BODY, SIZES, STORED, changed, kernel_text
 from support.optional import present, some
 from support.products import right
@@ -138,15 +138,10 @@ def test_two_kernels_with_workspaces_are_compared(file: Path, timed: Session) ->
     assert timed._sides == [], "the next comparison has its own"
 
 
-def test_turns_give_back(file: Path, timed: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    case, free, freed = case_of(file, text(), timed), Prepared.free, list[object]()
-
-    def counted(prepared: Prepared, buffer: Buffer) -> None:
-        freed.append(buffer)
-        free(prepared, buffer)
-
-    held: list[int] = []
-    monkeypatch.setattr(Prepared, "free", counted)
+def test_turns_give_back(
+    file: Path, timed: Session, noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, freed, held = case_of(file, text(), timed), noted(Prepared, "free"), list[int]()
     monkeypatch.setattr(timed.kernels, "hold", held.append)
     assert timed.begin_turns(case, case.kernel.contract, 1) is None
     taken = timed.turn(0)
@@ -155,7 +150,7 @@ def test_turns_give_back(file: Path, timed: Session, monkeypatch: pytest.MonkeyP
     assert held[-1] >= 500_000, "the host enqueues slowly after another process's turn"
     workspace = present(timed._sides[0][0].runnable.buffers.workspace)
     timed.place_turns(1)
-    assert any(buffer is workspace.arena.buffer for buffer in freed), "another has its place"
+    assert any(one is workspace.arena.buffer for _, one in freed), "another has its place"
     assert timed.end_turns(0) is None
     before = len(freed)
     timed.leave_turns()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from support import any_record, record_files
 from support.any_record import Plain
 from support.browser import needs_page
-from support.cli import Matbench, command_at, command_paths
+from support.cli import Matbench, command_at, command_paths, csv_rows
 from support.kernels import KernelWriter
 from support.records import environment, outcome
 
@@ -197,7 +196,7 @@ def test_what_commands_recorded_is_shown(matbench: Matbench, kind: str) -> None:
         text = matbench("report", RECORDED[kind], "--format", fmt).stdout
         assert line in text
         assert ("0 wrong, 0 failed, 0 skipped\n\n" in text) == (kind != "grade")  # outcomes, too
-    rows = csv.DictReader(matbench("report", RECORDED[kind], "--format", "csv").stdout.splitlines())
+    rows = csv_rows(matbench("report", RECORDED[kind], "--format", "csv").stdout)
     assert value in {row[column] for row in rows}
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from support import record_files, scripted
 from support.cli import QUICK, Matbench, Refusal, last_run, records_in
+from support.fixtures import Noted
 
 from matbench.bench.options import FIRST, Round
 from matbench.features.probes import cases
@@ -104,24 +105,23 @@ def test_a_resumed_sweep_takes_what_any_gpu_measured_and_ends_a_size_where_it_be
 
 
 def test_check_and_tune_use_all_gpus(
-    matbench: Matbench, twins: list[DeviceInfo], monkeypatch: pytest.MonkeyPatch
+    matbench: Matbench, twins: list[DeviceInfo], noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used: set[str] = set()
-    measure = worker.Worker.measure
+    measured = noted(worker.Worker, "measure")
 
-    def noted(self: worker.Worker, case: Case, which: Round = FIRST) -> Outcome:
-        used.add(self.device.place)
-        return measure(self, case, which)
+    def used() -> set[str]:
+        """By what was measured since."""
+        places = {one.device.place for one, *_ in measured}
+        measured.clear()
+        return places
 
-    monkeypatch.setattr(worker.Worker, "measure", noted)
     every = cases.probed
     monkeypatch.setattr(cases, "probed", lambda *arguments: every(*arguments)[:6])
     words = ("check", "tiled", "--set", "TILE=8", "--format", "json", "--device")
     one = matbench(*words, "0")
-    assert used == {"opencl:0"}
-    used.clear()
+    assert used() == {"opencl:0"}
     several = matbench(*words, "all")
-    assert used == {"opencl:0", "opencl:1"}
+    assert used() == {"opencl:0", "opencl:1"}
 
     def probes(text: str) -> list[tuple[str, Any, Any]]:
         return [
@@ -131,9 +131,8 @@ def test_check_and_tune_use_all_gpus(
         ]
 
     assert probes(several.stdout) == probes(one.stdout)  # also in their order
-    used.clear()
     matbench("tune", "tiled", "--set", "TILE=8,16", "--sizes", "16,24", "--device", "all")
-    assert used == {"opencl:0", "opencl:1"}
+    assert used() == {"opencl:0", "opencl:1"}
 
 
 def test_other_commands_ask_for_one(refusal: Refusal, twins: list[DeviceInfo]) -> None:

@@ -98,6 +98,7 @@ CLASHES = [
     "run tiled --output last.jsonl --force",
     "run mine.cu --output mine.cu --force", "run mine.cu --output mine.toml --force",
     "run mine.cu --output factor.h --force", "run tiled ./ --output mine.cu --force",
+    "run bad.cu mine.cu --output bad.cu --force",
     "grade mine.cu --output to-mine --force",
     "report kept.jsonl --page hard.html --force", "report kept.svg --picture kept.svg --force",
     "blocks mine.svg --picture mine.svg --force", "explain mine.svg --picture mine.svg --force",
@@ -113,7 +114,7 @@ CLASHES = [
 def test_an_output_is_no_other_file_of_the_command(command: str, refusal: Refusal) -> None:
     for name in ("mine.cu", "mine.svg"):
         Path(name).write_text(kernel_text(body='#include "factor.h"' + GOOD_BODY))
-    for name in ("kept.jsonl", "kept.svg", "factor.h"):
+    for name in ("kept.jsonl", "kept.svg", "factor.h", "bad.cu"):
         Path(name).touch()
     for name in ("hard.jsonl", "hard.html"):
         os.link("kept.jsonl", name)
@@ -147,34 +148,34 @@ def test_a_clear_cache(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.M
     assert matbench("doctor", "--clear-cache").stdout == f"removed 0.0 MB from {folder}\n"
 
 
-def test_shared_cache(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    folder.chmod(0o777)
-    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
-    result = matbench("run", "tiled", "--sizes", "8", "--output", "out.jsonl", code=2)
-    assert result.stderr == (
-        f"matbench: cache folder {folder}: other users can write to it; "
-        "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder\n"
-    )
-    assert not Path("out.jsonl").exists()
+RUN = ("run", *NINE, "--output", OUTPUT)
 
 
-@pytest.mark.parametrize("kind", ["file", "below a file", "not to be made"])
+@pytest.mark.parametrize(
+    ("words", "name", "reason"),
+    [
+        (RUN, "file", "not a folder; "),
+        (RUN, "file/x", "not a folder; "),
+        (RUN, "/proc/x", "cannot be written: "),
+        (RUN, "open", "other users can write to it; run `chmod 700` on it"),
+        (("doctor", "--clear-cache"), "file", "not a folder; "),
+    ],
+)
 def test_an_unusable_cache_folder_is_one_line(
-    kind: str, tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "file"
-    file.touch()
-    folder = {"file": file, "below a file": file / "x", "not to be made": Path("/proc/x")}[kind]
-    if not Path("/proc").is_dir() and folder == Path("/proc/x"):
-        pytest.skip("no /proc")
+    words: tuple[Any, ...], name: str, reason: str, tmp_path: Path, matbench: Matbench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    folder = tmp_path / name
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(folder))
-    done = matbench("run", "tiled", "--sizes", "9", "--set", "TILE=8", code=2)
+    done = matbench(*words, code=2)
     assert done.stderr.count("\n") == 1
-    reason = "cannot be written: " if kind == "not to be made" else "not a folder; "
     assert done.stderr.startswith(f"matbench: cache folder {folder}: {reason}")
     assert "set MATBENCH_CACHE_DIR to another folder" in done.stderr
+    assert not OUTPUT.exists()
+    assert (tmp_path / "file").read_text() == "kept"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fdinfo").is_dir(), reason="no folder that stays empty")
@@ -182,16 +183,3 @@ def test_a_cache_folder_that_takes_no_file_stays_empty() -> None:
     command = ("run", "tiled", "--set", "TILE=8", "--sizes", "9", *QUICK)
     done = outside(*command, MATBENCH_CACHE_DIR="/proc/self/fdinfo")
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_cache_that_is_a_file_is_not_cleared(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "file"
-    file.write_text("kept")
-    monkeypatch.setenv("MATBENCH_CACHE_DIR", str(file))
-    result = matbench("doctor", "--clear-cache", code=2)
-    assert result.stderr == (
-        f"matbench: cache folder {file}: not a folder; set MATBENCH_CACHE_DIR to another folder\n"
-    )
-    assert file.read_text() == "kept"

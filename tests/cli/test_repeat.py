@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from support import record_files, records
-from support.cli import QUICK, Matbench, last_run, records_in
+from support.cli import QUICK, Matbench, csv_rows, last_run, records_in
 from support.kernels import GOOD_BODY, KernelWriter
 from support.pictures import words
 from support.records import repeated, timing
@@ -79,7 +77,7 @@ def test_rows_are_shown_once_and_json_has_all(matbench: Matbench, measured: list
     assert matbench("report", OUTPUT).stdout == shown
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in shown
     assert "each case in 2 processes" in shown
-    rows = list(csv.DictReader(io.StringIO(matbench("report", OUTPUT, "--format", "csv").stdout)))
+    rows = csv_rows(matbench("report", OUTPUT, "--format", "csv").stdout)
     assert [row["params"] for row in rows].count("TILE=8") == 1
     assert len(rows) == 2
     assert all("2 processes, whose medians differ by up to" in row["notes"] for row in rows)

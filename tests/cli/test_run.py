@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from support import record_files
-from support.cli import QUICK, Matbench, Plan, Refusal, last_run, records_in
+from support.cli import QUICK, Matbench, Plan, csv_rows, last_run, records_in
+from support.fixtures import Noted
 from support.kernels import SLOW_BODY, KernelWriter, kernel_text
+from support.optional import present
 from support.paths import ROOT
 from support.terminal import COMMAND
 
 from matbench import backends
 from matbench.backends.protocol import UnavailableError
-from matbench.bench.options import Deadlines, Options
+from matbench.bench.options import Deadlines
 from matbench.cli.options import DeadlineOptions
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
@@ -108,18 +109,12 @@ def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench) -> None:
         assert "hot samples: the cache is not overwritten" in result.stdout
 
 
-def test_asks_for_both(matbench: Matbench, planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asks_for_both(planned: Plan, noted: Noted) -> None:
     """The options that reach the worker, on any machine."""
-    asked = []
-    start = worker.WorkerPool.__init__
-
-    def noted(self: worker.WorkerPool, options: Options, *more: Any) -> None:
-        asked.append((options.on("gpu").cold, options.on("gpu").hot))
-        start(self, options, *more)
-
-    monkeypatch.setattr(worker.WorkerPool, "__init__", noted)
+    made = noted(worker.WorkerPool, "__init__")
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
         planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
+    asked = [(options.on("gpu").cold, options.on("gpu").hot) for _, options, *_ in made]
     assert asked == [(True, False), (True, False), (False, True), (True, True)]
 
 
@@ -134,9 +129,8 @@ def test_records_of_a_workload_are_read_again(matbench: Matbench, tmp_path: Path
     [outcome] = records_in(path)
     assert outcome.case.problem == Problem(1, 1024, 1, inputs="signed", workload="dot")
     assert outcome.copy_bytes_per_s, "bytes are compared with it"
-    [row] = csv.DictReader(matbench("report", path, "--format", "csv").stdout.splitlines())
-    assert outcome.median_ns is not None
-    rate = (8 * 1024 + 4) / outcome.median_ns
+    [row] = csv_rows(matbench("report", path, "--format", "csv").stdout)
+    rate = (8 * 1024 + 4) / present(outcome.median_ns)
     assert float(row["gbytes_per_s"]) == pytest.approx(rate, rel=1e-3)
 
 
@@ -160,7 +154,7 @@ def test_a_run_is_printed_recorded_and_reported(matbench: Matbench) -> None:
     assert json.loads(printed) == [json.loads(line) for line in recorded.splitlines()]
     assert "NaN" not in recorded
     shown = matbench("report", output, "--fastest", "--format", "csv").stdout
-    cases = [(row["size"], row["kernel"]) for row in csv.DictReader(io.StringIO(shown))]
+    cases = [(row["size"], row["kernel"]) for row in csv_rows(shown)]
     assert sorted(cases) == sorted((size, name) for size in ("20", "9x8x5") for name in files)
 
 
@@ -217,25 +211,9 @@ def test_a_run_passes_over_pipes_among_its_own_files(pipes: Path, matbench: Matb
 # What the system refuses
 
 
-@pytest.mark.usefixtures("nothing_runs")
-def test_a_backend_without_a_device_says_what_is_missing(refusal: Refusal) -> None:
-    try:
-        backends.devices("cuda")
-    except UnavailableError:
-        pass
-    else:
-        pytest.skip("CUDA can be used here")
-    message = refusal("run", "tiled", "--backend", "cuda", "--output", "kept.jsonl")
-    assert message.startswith("no device to run on; cuda: ")
-    assert re.search("install|driver", message)
-
-
 @pytest.mark.usefixtures("own_state")
 def test_ctrl_c_without_a_table(matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(catalogue, "builtin", interrupted)
+    monkeypatch.setattr(catalogue, "builtin", mock.Mock(side_effect=KeyboardInterrupt))
     for command in (["run"], ["kernels"], ["compare", "tiled", "kahan"], ["kernels", "tiled"]):
         result = matbench(*command, code=130)
         assert (result.stdout, result.stderr) == ("", "interrupted\n")

@@ -169,12 +169,3 @@ def test_it_waits_for_input_without_using_a_processor() -> None:
             used = sum(psutil.Process(process.pid).cpu_times()[:2])
         process.stdin.close()
         assert process.wait(20) == 0
-
-
-def test_no_terminal_is_needed() -> None:
-    """Standard input that is closed is at its end."""
-    run = subprocess.run(
-        [*COMMAND, "serve"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-        check=False, env={**os.environ, **ENVIRONMENT},
-    )  # fmt: skip
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -28,7 +28,7 @@ from matbench.worker import comparing, worker
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
-    pytest.mark.usefixtures("scripted_device"),
+    pytest.mark.usefixtures("own_state", "scripted_device"),
 ]
 
 SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
@@ -269,7 +269,6 @@ COMPARE = ["compare", "naive-2d", "tiled", "--set", "TILE=8,16", *SMALL]
 TUNE = ["tune", "tiled", "--sizes", "20", "--set", "TILE=8,16"]
 
 
-@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize(
     ("arguments", "nth", "known", "said"),
     [
@@ -297,7 +296,6 @@ def test_every_command_keeps_what_it_knows(
     assert bool(result.stdout) == bool(known)
 
 
-@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     is_recorded: bool, interrupting: Interrupting, matbench: Matbench
@@ -321,7 +319,6 @@ def test_a_run_without_output_is_continued_from_its_record_if_there_is_one(
     assert not any(other.interrupted for other in others)
 
 
-@pytest.mark.usefixtures("own_state")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli import Matbench, Refusal
-from support.kernels import GOOD_BODY, SLOW_BODY, WRONG_BODY, kernel_text, own_file, text_of
-from support.repository import git, tree
-from support.terminal import on_terminal
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, own_file, text_of
+from support.repository import commit, git, tree
 
 pytestmark = [
     pytest.mark.usefixtures("own_state", "scripted_device"),
@@ -27,19 +25,13 @@ SLOW = kernel_text("mine", body=SLOW_BODY)
 
 
 @pytest.fixture
-def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder as a repository; `mine.cu` is committed, and slower now.
-
-    Temporary folders go to a folder of their own.
-    """
+def project(
+    own_state: None, temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The working folder as a repository; `mine.cu` is committed, and slower now."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     git(Path(), "init", "-q", "-b", "main", ".")
-    Path("mine.cu").write_text(kernel_text())
-    git(Path(), "add", ".")
-    git(Path(), "commit", "-q", "-m", "a")
+    commit(Path(), mine_cu=kernel_text())
     Path("mine.cu").write_text(SLOW)
     return Path().absolute()
 
@@ -61,7 +53,7 @@ def test_a_slower_kernel_fails(matbench: Matbench, project: Path, tmp_path: Path
     assert (record["baseline_name"], record["candidate_name"]) == ("mine@main", "mine")
     assert record["comparison"]["verdict"] == "SLOWER"
     assert left(tmp_path) == []
-    git(Path(), "commit", "-q", "-am", "slower")
+    commit(Path())
     Path("mine.cu").write_text(kernel_text())
     [record] = records(matbench(*arguments, "--fail-if-slower", "5%").stdout)
     assert record["comparison"]["verdict"] == "FASTER"
@@ -100,8 +92,7 @@ def test_a_function_has_the_modules_and_headers_of_its_revision(
     path, _, _ = file.partition("{")
     Path(path).write_text(text)
     Path(beside).write_text(line.format(1) + "\n")
-    git(Path(), "add", ".")
-    git(Path(), "commit", "-q", "-m", "f")
+    commit(Path())
     Path(beside).write_text(line.format(2) + "\n")
     options = (*given, *BRIEFLY, "--format", "json")
     names = file.format("@HEAD"), file.format("")
@@ -153,11 +144,8 @@ def test_what_did_not_change_or_is_new_is_not_measured(
 
 def test_what_was_wrong_before_may_be_right_now(matbench: Matbench, project: Path) -> None:
     """Here because of a header."""
-    Path("mine.cu").write_text(kernel_text("mine", body='#include "factor.h"\n' + GOOD_BODY))
-    Path("factor.h").write_text("#define WRONG 1\n")
-    Path("right.cu").write_text(kernel_text("right"))
-    git(Path(), "add", ".")
-    git(Path(), "commit", "-q", "-m", "with a header")
+    headed = kernel_text("mine", body='#include "factor.h"\n' + GOOD_BODY)
+    commit(Path(), mine_cu=headed, factor_h="#define WRONG 1\n", right_cu=kernel_text("right"))
     Path("factor.h").write_text("#define WRONG 0\n")
     Path("right.cu").write_text(kernel_text("right") + "extern int changed;\n")
     given = (*BRIEFLY, "--fail-if-slower", "900%", "--allow-skips", "--format", "json")
@@ -183,8 +171,7 @@ def test_several_kernels_and_workloads(matbench: Matbench, project: Path, tmp_pa
         Path(folder, "mine.cu").write_text(kernel_text())
     dot = own_file("dot-tree")
     Path("dots.cu").write_text(dot.read_text().replace('name = "dot-tree"', 'name = "dots"'))
-    git(Path(), "add", ".")
-    git(Path(), "commit", "-q", "-m", "more")
+    commit(Path())
     for path in ("a/mine.cu", "b/mine.cu", "dots.cu"):
         with Path(path).open("a") as file:
             file.write("extern int changed;\n")
@@ -225,37 +212,10 @@ def test_a_tree_that_leads_out_of_its_folder_is_refused(
     kernels = tree(project, ("40000", "..", inner), ("100644", "mine.cu", source))
     root = tree(project, ("40000", "kernels", kernels))
     git(project, "update-ref", "HEAD", git(project, "commit-tree", "-m", "evil", root))
-    Path("kernels/mine.cu").write_text(SLOW)
-    git(project, "add", "-A")
-    git(project, "commit", "-q", "-m", "good")
+    commit(project, kernels__mine_cu=SLOW)
     arguments = ("compare", "--against", "HEAD~1", "kernels/mine.cu", *BRIEFLY)
     told = matbench(*arguments, code=2).stderr
     assert told.count("\n") == 1
     assert "escaped.h': leads out of the folder of its kernel's files" in told
     assert not (tmp_path / "escaped.h").exists()
     assert left(tmp_path) == []
-
-
-@pytest.mark.long
-def test_ctrl_c_leaves_no_temporary_folder(project: Path, tmp_path: Path) -> None:
-    session = on_terminal(
-        "compare", "--against", "HEAD", "mine.cu", "--sizes", "1000", "--max-time", "60",
-        interrupt_when=lambda written: "mine against" in written,
-    )  # fmt: skip
-    assert session.code == 130
-    assert "Traceback" not in session.written
-    assert left(tmp_path) == []
-
-
-def test_the_summary_is_appended(
-    matbench: Matbench, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workflow = tmp_path / "workflow.md"
-    workflow.write_text("before\n")
-    Path("mine.cu").write_text(kernel_text(body=WRONG_BODY))
-    arguments = ("compare", "--against", "main", "mine.cu", *BRIEFLY)
-    for path in ("", str(workflow)):
-        monkeypatch.setenv("GITHUB_STEP_SUMMARY", path)
-        matbench(*arguments, code=1)
-    assert workflow.read_text().startswith("before\n### 1 case is wrong or failed\n")
-    assert workflow.read_text().count("### ") == 1

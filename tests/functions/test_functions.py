@@ -16,10 +16,9 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import pytest
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
 from support.functions import begin_without_isolation, measured
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import saved
 from support.optional import present, some
 from support.paths import FUNCTIONS
@@ -343,7 +342,7 @@ def test_functions_of_hosts_need_cpus(matbench: Matbench, monkeypatch: pytest.Mo
 
 
 def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
-    matbench: Matbench, tmp_path: Path, file_regression: FileRegressionFixture
+    matbench: Matbench, tmp_path: Path, table_regression: TableRegression
 ) -> None:
     def refusal(source: str) -> str:
         file = saved(tmp_path / "f.py", source)
@@ -351,12 +350,10 @@ def test_a_mistake_in_a_file_is_one_line_that_names_the_place(
         said = re.sub("not (TOML|Python): .*", r"not \1: …", said)  # each Python has its own words
         return said.replace(str(tmp_path), "")
 
-    told_again(Path(__file__).with_name("mistakes.txt"), refusal, file_regression)
+    table_regression("mistakes.txt", refusal)
 
 
-def test_each_function_has_its_verdict(
-    judged: Judged, file_regression: FileRegressionFixture
-) -> None:
+def test_each_function_has_its_verdict(judged: Judged, table_regression: TableRegression) -> None:
     """What is declared is given, and what goes wrong is named; the next one is measured."""
 
     def verdict(source: str) -> str:
@@ -365,11 +362,11 @@ def test_each_function_has_its_verdict(
         many = f" in {len(found.cases)} cases" if len(found.cases) > 1 else ""
         return f"{found.status}{many}{reason}"
 
-    told_again(Path(__file__).with_name("verdicts.txt"), verdict, file_regression)
+    table_regression("verdicts.txt", verdict)
 
 
 def test_what_goes_wrong_in_a_call_is_named(
-    tmp_path: Path, file_regression: FileRegressionFixture
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
     def error(body: str) -> str:
         call = in_this_process(tmp_path, PROGRAMS["has errors of its own"].replace("BODY", body))
@@ -378,7 +375,7 @@ def test_what_goes_wrong_in_a_call_is_named(
             call.take()
         return raised.value.reason
 
-    told_again(Path(__file__).with_name("errors.txt"), error, file_regression)
+    table_regression("errors.txt", error)
 
 
 def test_an_array_that_is_returned_is_the_result_also_beside_C(judged: Judged) -> None:

@@ -17,6 +17,7 @@ from support.cli import Matbench, last_run
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
 from support.products import PRODUCTS, case_of, right
+from support.sources import ONE
 
 from matbench import backends
 from matbench.backends.cuda import compilation
@@ -29,13 +30,12 @@ from matbench.errors import BuildError
 from matbench.features.timeline.clocking import clocked_here
 from matbench.features.timeline.profile import analyse
 from matbench.kernelfile import catalogue
-from matbench.model import DeviceInfo, Launch, Skip
+from matbench.model import DeviceInfo, Skip
 from matbench.worker import worker
 
 pytestmark = pytest.mark.gpu
 
 KERNELS = {kernel.name: kernel for kernel in PRODUCTS if not kernel.on_host}
-ONE = Launch(grid=(1, 1, 1), block=(1, 1, 1))
 
 
 # -- right ---------------------------------------------------------------------------------------
@@ -81,13 +81,6 @@ def test_a_device_says_all_that_the_tutorial_prints(info: DeviceInfo) -> None:
     assert info.properties["warp size"] == 32
     assert "CUDA" in info.driver
     assert "unknown" not in info.toolkit
-
-
-def test_info_shows_it(matbench: Matbench, info: DeviceInfo) -> None:
-    text = matbench("doctor", code=None).stdout
-    assert info.label in text
-    for label in info.properties:
-        assert label in text
 
 
 # -- memory, builds, arguments -------------------------------------------------------------------
@@ -165,8 +158,7 @@ def test_a_timed_case_is_whole(timed: Session, info: DeviceInfo) -> None:
     assert outcome.mode == "cold"
     assert len(outcome.samples_ns) >= 10
     assert outcome.median_ns == np.median(outcome.samples_ns)
-    assert outcome.cold.interval_ns is not None
-    low, high = outcome.cold.interval_ns
+    low, high = present(outcome.cold.interval_ns)
     assert low <= outcome.median_ns <= high
     # No GPU does 2·10⁹ operations in a microsecond; no current one needs a tenth of a second.
     assert 1e3 < outcome.median_ns < 1e8
@@ -259,13 +251,6 @@ def test_compiled_code_is_used_again_without_nvcc(tmp_path: Path, info: DeviceIn
     [other] = run_elsewhere(without, "tiled", "--set", "TILE=8", "--sizes", "64")
     assert other["status"] == "failed"
 
-    for path in (*cache.glob("*.bin"), *cache.glob("*.cubin")):  # a damaged entry is not used
-        data = bytearray(path.read_bytes())
-        data[-1] ^= 1
-        path.write_bytes(data)
-    [refused] = run_elsewhere(without, *run)
-    assert refused["status"] == "failed"
-
 
 # -- bad kernels ---------------------------------------------------------------------------------
 
@@ -340,9 +325,4 @@ def test_memory_is_known_to_the_end_of_its_last_page(cuda: Backend) -> None:
         )
         assert all(end <= small.handle or start >= small.handle + 5000 for start, end in parts)
         assert any(0 <= start - small.handle - 5000 < 4 for start, _ in parts)
-        assert sum(end - start for start, end in cuda_pages(cuda)) % (2 << 20) == 0
-
-
-def cuda_pages(cuda: Backend) -> list[tuple[int, int]]:
-    """All memory that is allocated."""
-    return [(part.handle, part.handle + part.nbytes) for part in cuda.memory_without([])]
+        assert sum(part.nbytes for part in cuda.memory_without([])) % (2 << 20) == 0

@@ -154,24 +154,13 @@ def test_all_forms_are_measured(tmp_path: Path, matbench: Matbench, more: tuple[
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_wrong_arithmetic_is_wrong(tmp_path: Path, matbench: Matbench, name: str) -> None:
-    source = files.SOURCE.replace("alpha * sum", "alpha * sum * 1.0001f")
+@pytest.mark.parametrize(
+    "source",
+    [files.COUNTING, files.SOURCE.replace("alpha * sum", "alpha * sum * 1.0001f")],
+    ids=["right only once", "wrong arithmetic"],
+)
+def test_what_is_wrong_is_so(tmp_path: Path, matbench: Matbench, name: str, source: str) -> None:
     outcomes = run(files.make(tmp_path / name, source, arch()), matbench)
-    assert {outcome.status for outcome in outcomes} == {"wrong"}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_other_parameters_are_refused(tmp_path: Path, matbench: Matbench, name: str) -> None:
-    path = files.make(tmp_path / name, arch=arch())
-    table = path.with_suffix(".toml")
-    table.write_text(table.read_text().replace('"beta", ', ""))
-    refused = matbench("run", path, "--backend", "cuda", code=2).stderr
-    assert "args: 7 arguments, but gemm has 8 parameters" in refused
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_what_is_right_only_once_is_wrong(tmp_path: Path, matbench: Matbench, name: str) -> None:
-    outcomes = run(files.make(tmp_path / name, files.COUNTING, arch()), matbench)
     assert {outcome.status for outcome in outcomes} == {"wrong"}
 
 

@@ -8,9 +8,11 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
+from support.fixtures import Noted
 from support.kernels import KernelWriter, kernel_text, own_file, refusal
 
 from matbench.errors import UsageError
@@ -80,45 +82,34 @@ def new_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
     return catalogue._parsed.cache_clear
 
 
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the kernel files that are parsed from now on."""
-    names: list[str] = []
-    parse = front_matter.parse
-
-    def noted(data: bytes, shown: str, path: Path, *more: Any) -> Kernel:
-        names.append(path.name)
-        return parse(data, shown, path, *more)
-
-    monkeypatch.setattr(front_matter, "parse", noted)
-    return names
-
-
-def test_parsed_once(new_process: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    names = parsed(monkeypatch)
+def test_parsed_once(
+    new_process: Callable[[], None], noted: Noted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed = noted(front_matter, "parse")
     new_process()
     first = catalogue.builtin()
-    paths = [path.name for path in sorted(catalogue.kernels_folder().rglob("*.cu"))]
-    assert names == paths
+    paths = sorted(catalogue.kernels_folder().rglob("*.cu"))
+    assert [given[2] for given in parsed] == paths
     new_process()
     again = catalogue.builtin()
-    assert names == paths
+    assert len(parsed) == len(paths)
     assert again == first
     assert again[0] is not first[0]
     # Other code may read the same files differently.
     monkeypatch.setattr("matbench.cache.revision", lambda: "another")
     new_process()
     assert catalogue.builtin() == first
-    assert names == paths * 2
+    assert [given[2] for given in parsed] == paths * 2
 
 
 def test_kernel_files_are_parsed_without_a_cache(
-    new_process: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new_process: Callable[[], None], tmp_path: Path, noted: Noted
 ) -> None:
     (tmp_path / "cache").touch()  # not a folder
-    names = parsed(monkeypatch)
+    parsed = noted(front_matter, "parse")
     new_process()
     assert "tiled" in {kernel.name for kernel in catalogue.builtin()}
-    assert len(names) > 40
+    assert len(parsed) > 40
 
 
 def test_the_same_file_in_another_folder_is_another_kernel(
@@ -192,11 +183,7 @@ def test_any_error_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / name
     path.write_text("def f(A, B): return A @ B\n" if name == "f.py" else kernel_text())
     catalogue.load(path)
-
-    def find(*_: object) -> None:
-        raise KeyError("no key")
-
-    monkeypatch.setattr(includes, "find_includes", find)
+    monkeypatch.setattr(includes, "find_includes", mock.Mock(side_effect=KeyError("no key")))
     with pytest.raises(UsageError, match=rf"{name}: KeyError: 'no key'"):
         catalogue.load(path)
 
@@ -331,20 +318,6 @@ def test_every_kernel_of_matbench_follows_one_that_exists() -> None:
     assert in_order(rungs) == [
         "dot-one-warp", "dot-vectorized", "dot-compensated", "dot-shuffle", "dot-single-pass"
     ]  # fmt: skip
-
-
-def test_a_previous_kernel_that_does_not_exist(write_kernel: KernelWriter) -> None:
-    known = {kernel.name: kernel for kernel in catalogue.builtin()}
-    for previous, reason in {
-        "tild": "no kernel 'tild' (previous); did you mean 'tiled'?",
-        "xyzzy": "no kernel 'xyzzy' (previous); name its file, too",
-    }.items():
-        path = write_kernel("mine", front=f'previous = "{previous}"')
-        mine = catalogue.load(path)
-        Catalogue([*known.values(), mine])  # nothing but the order needs it
-        with pytest.raises(UsageError) as refused:
-            catalogue.check_previous([mine], known)
-        assert str(refused.value) == f"{path}: {reason}"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import Noted
 from support.kernels import GOOD_BODY, kernel_text
+from support.optional import present
 from support.repository import commit, git
 
 from matbench import programs
@@ -78,8 +80,7 @@ def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
     for number, (asked, ending) in enumerate(
         {old: "}\n", "HEAD~1": "}\n", new: "// changed\n", "main": "// changed\n"}.items()
     ):
-        found = extracted(path, asked, tmp_path / str(number))
-        assert found is not None
+        found = present(extracted(path, asked, tmp_path / str(number)))
         assert found.source.endswith(ending)
         assert names(tmp_path / str(number)) == ["kernels/mine.cu"]
     assert path.read_text().endswith("// changed again\n")  # nothing here is touched
@@ -98,8 +99,7 @@ def test_the_table_beside_it_is_that_of_then(project: Path, tmp_path: Path) -> N
     body = GOOD_BODY.replace("ENTRY", "mine")
     commit(project, mine_cu=body, mine_toml=front.format("4"))
     (project / "mine.toml").write_text(front.format("8"))
-    found = extracted(project / "mine.cu", "HEAD", tmp_path / "old")
-    assert found is not None
+    found = present(extracted(project / "mine.cu", "HEAD", tmp_path / "old"))
     assert found.sweep == {"TILE": (4,)}
     assert not is_same(found, project / "mine.cu")
     (project / "mine.toml").write_text(front.format("4"))
@@ -113,8 +113,7 @@ def test_a_revision_is_no_part_of_the_file_s_name(project: Path, tmp_path: Path)
     commit(project, x_ptx=ptx, x_toml=table, y_cubin=b"\xff", z_cu=kernel_text(),
            bad_cu=GOOD_BODY.replace("ENTRY", "bad"), bad_toml="nmae = 1\n")  # fmt: skip
     git(project, "tag", "v1.0")
-    found = extracted(project / "x.ptx", "v1.0", tmp_path / "x")
-    assert found is not None
+    found = present(extracted(project / "x.ptx", "v1.0", tmp_path / "x"))
     assert (found.name, found.entry, found.path) == ("x.ptx", "g", f"{project / 'x.ptx'}@v1.0")
     with pytest.raises(UsageError, match=r"y\.cubin@v1\.0: not a cubin"):
         extracted(project / "y.cubin", "v1.0", tmp_path / "y")
@@ -158,8 +157,7 @@ def test_headers_are_those_of_then(
     path.write_text(HEADER.format(2))
     options = {"include_dirs": [str(project / given)]} if given else {}
     file = project / "kernels" / "mine.cu"
-    found = extracted(file, "HEAD", tmp_path / "old", options)
-    assert found is not None
+    found = present(extracted(file, "HEAD", tmp_path / "old", options))
     [then] = found.includes
     assert Path(then.path).is_relative_to(tmp_path / "old")
     assert Path(then.path).read_text() == HEADER.format(1)
@@ -175,8 +173,7 @@ def test_headers_in_folders_of_its_front_matter(project: Path, tmp_path: Path) -
     commit(project, kernels__mine_cu=text, headers__own_h=HEADER.format(1),
            headers__other_h="", more__unused_h="")  # fmt: skip
     (project / "headers" / "own.h").write_text(HEADER.format(2))
-    found = extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old")
-    assert found is not None
+    found = present(extracted(project / "kernels" / "mine.cu", "HEAD", tmp_path / "old"))
     assert {Path(each.path).read_text() for each in found.includes} == {HEADER.format(1), ""}
     assert names(tmp_path / "old") == ["headers/other.h", "headers/own.h", "kernels/mine.cu"]
 
@@ -190,20 +187,13 @@ def test_nothing_is_written_outside_of_the_folder(name: str, project: Path, tmp_
 
 
 def test_a_header_that_is_too_large_is_refused_before_it_is_read(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Path, tmp_path: Path, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(project, mine_cu=including('"x.h"'), x_h="//" + 2000 * "x")
     (project / "x.h").write_text("// small again")
-    read = programs.git
-    taken: list[tuple[str, ...]] = []
-
-    def noted(*words: str, **more: Any) -> bytes | None:
-        taken.append(words)
-        return read(*words, **more)
-
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2002)
     assert extracted(project / "mine.cu", "HEAD", tmp_path / "fits")
-    monkeypatch.setattr(programs, "git", noted)
+    taken = noted(programs, "git")
     monkeypatch.setattr(includes, "MAX_FILE_BYTES", 2001)
     with pytest.raises(UsageError, match=r"x\.h: larger than 2,001 bytes in git at [0-9a-f]{12}"):
         extracted(project / "mine.cu", "HEAD", tmp_path / "old")
@@ -217,8 +207,7 @@ def test_line_endings_are_those_in_git(project: Path, tmp_path: Path) -> None:
     path.unlink()
     git(project, "checkout", "-q", ".")
     assert b"\r\n" in path.read_bytes()
-    found = extracted(path, "HEAD", tmp_path / "old")
-    assert found is not None
+    found = present(extracted(path, "HEAD", tmp_path / "old"))
     assert b"\r\n" not in (tmp_path / "old" / "mine.cu").read_bytes()
     assert is_same(found, path)
 
@@ -243,8 +232,7 @@ def test_a_file_that_is_a_link_is_what_it_leads_to(project: Path, tmp_path: Path
     commit(project, real_cu=kernel_text())
     link = tmp_path / "link.cu"
     link.symlink_to(project / "real.cu")
-    found = extracted(link, "HEAD", tmp_path / "old")
-    assert found is not None
+    assert extracted(link, "HEAD", tmp_path / "old") is not None
     assert names(tmp_path / "old") == ["real.cu"]
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest_regressions.file_regression import FileRegressionFixture
 from support.cli import QUICK, Matbench, last_run
-from support.golden import told_again
+from support.golden import TableRegression
 from support.kernels import text_of
 from support.optional import present
 
@@ -24,11 +23,11 @@ from matbench.model import Kernel
 # -- comments ------------------------------------------------------------------------------------
 
 
-def test_comments_are_blanked_in_their_place(file_regression: FileRegressionFixture) -> None:
+def test_comments_are_blanked_in_their_place(table_regression: TableRegression) -> None:
     def code(source: str) -> str:
         return f"{syntax.without_comments(source)}."  # to the end of the line
 
-    told_again(Path(__file__).with_name("comments.txt"), code, file_regression)
+    table_regression("comments.txt", code)
 
 
 @given(st.text(alphabet='/*"\\\n ab', max_size=80))
@@ -99,7 +98,7 @@ def test_kernels_in_one_block_of_c() -> None:
 # Pointers to numbers
 
 
-def test_parameters_are_unpacked(file_regression: FileRegressionFixture) -> None:
+def test_parameters_are_unpacked(table_regression: TableRegression) -> None:
     """Those that only a struct, a pointer to a number or an array holds; others stay."""
 
     def said(source: str) -> str:
@@ -107,7 +106,7 @@ def test_parameters_are_unpacked(file_regression: FileRegressionFixture) -> None
         assert len(signature.functions(result)) == len(signature.functions(source))
         return "the same" if result == source else result
 
-    told_again(Path(__file__).with_name("unpacked.txt"), said, file_regression)
+    table_regression("unpacked.txt", said)
 
 
 KERNEL = text_of("signature.cu")

@@ -14,7 +14,7 @@ from support.kernels import GOOD_BODY, kernel_text, refusal
 from support.paths import FOREIGN
 
 from matbench.features.adopt import hints
-from matbench.kernelfile import catalogue, includes, signature, suspicions
+from matbench.kernelfile import catalogue, signature, suspicions
 from matbench.model import Kernel, LaunchRules
 
 #: Bodies of kernels with helpers, and what is said; the body's first line is line 6.
@@ -235,14 +235,6 @@ def test_modules_of_many_parts_are_not_looked_for(tmp_path: Path) -> None:
     names = f"import {'a.' * 9000}a\nfrom {'.' * 9000} import a\n"
     path.write_text(f"if 0:\n {names.replace(chr(10), chr(10) + ' ')}\ndef f(A, B): return A @ B\n")
     assert catalogue.load(path).includes == ()
-
-
-def test_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(includes, "MAX_BYTES", 20_000)
-    (tmp_path / "own.h").write_bytes(b"\n" * 20_000)
-    text = f'#include "own.h"\n#include "other.h"\n{GOOD_BODY}'
-    told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=text))
-    assert told == ": includes too many files, or too large ones"
 
 
 def test_machine_code_that_describes_one_place_again_and_again(tmp_path: Path) -> None:

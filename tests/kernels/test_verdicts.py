@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 import pytest
 from support.expected import JUDGED, Backend, Entry, Words, cases, end, entries, measured, tried
-from support.kernels import KernelWriter, saved, text_of
+from support.kernels import saved, text_of
 from support.nvcc import compile_cubin, find_nvcc
 from support.optional import present
 from support.paths import KERNELS
-from support.products import case_of, right
+from support.products import case_of, opened, right
 
 from matbench import backends, workloads
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
@@ -28,7 +28,6 @@ from matbench.bench.options import CHECKS, Options
 from matbench.bench.runnable import Runnable
 from matbench.bench.samples import Draw
 from matbench.bench.session import Session
-from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.model import Case, DeviceInfo, Problem
 from matbench.records.outcome import Outcome
@@ -335,24 +334,18 @@ BAD = entries("bad")
 RACES = ["bad-no-barrier-after-staging", "bad-no-second-barrier"]
 #: Right in any order, although its threads add to one number, or its blocks to one element.
 ATOMIC = text_of("atomic.cu")
+UNTIMED = Options(timed=False)
 
 
 def bad_cases(name: str, size: str, device: DeviceInfo) -> list[Case]:
     return cases(BAD[name], BAD[name].kernel(), size, device)
 
 
-def new_session(device: DeviceInfo, checks: frozenset[str] = CHECKS) -> Session:
-    """A separate session, in which no kernel has run yet."""
-    cache = Cache()
-    return Session(backends.open_backend(device, cache), cache, Options(timed=False, checks=checks))
-
-
 @pytest.fixture(scope="module")
 def bad_session(device: DeviceInfo) -> Iterator[Session]:
     """Separate from the other tests' session: these kernels write out of bounds."""
-    session = new_session(device)
-    yield session
-    session.close()
+    with opened(device, UNTIMED) as session:
+        yield session
 
 
 def test_a_record_tells_where_the_result_was_wrong(bad_session: Session) -> None:
@@ -378,9 +371,8 @@ def test_a_kept_answer_is_found_even_if_it_is_that_to_the_reference(
 
     monkeypatch.setattr(Launches, "untimed", like_the_reference)
     [case, *_] = bad_cases("bad-first-answer", BAD["bad-first-answer"].expected.sizes[0], device)
-    session = new_session(device)
-    outcome = session.measure(case)
-    session.close()
+    with opened(device, UNTIMED) as session:
+        outcome = session.measure(case)
     assert outcome.check in BAD["bad-first-answer"].expected.caught_by
 
 
@@ -435,14 +427,11 @@ def test_a_race_that_is_wrong_by_chance_where_races_are_looked_for_is_wrong(
 def test_races_are_wrong_whatever_luck_does(name: str, info: DeviceInfo) -> None:
     """The control: if warps happen to run in step, only the staggered build shows the race."""
     found = [case for size in BAD[name].expected.sizes for case in bad_cases(name, size, info)]
-    sessions = new_session(info), new_session(info, CHECKS - {"staggered"})
-    try:
+    unstaggered = msgspec.structs.replace(UNTIMED, checks=CHECKS - {"staggered"})
+    with opened(info, UNTIMED) as whole, opened(info, unstaggered) as without:
         for case in 3 * found:
-            assert sessions[0].measure(case).status == "wrong"
-        lucky = [case for case in found * 5 if sessions[1].measure(case).status == "measured"]
-    finally:
-        for session in sessions:
-            session.close()
+            assert whole.measure(case).status == "wrong"
+        lucky = [case for case in found * 5 if without.measure(case).status == "measured"]
     if not lucky:
         pytest.skip("no luck on this device today: the other checks caught it every time")
 
@@ -475,12 +464,3 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
         if case.skip is None:
             right(bad_session, case)
             accepted += 1
-
-
-def test_what_is_measured_was_read(bad_session: Session, write_kernel: KernelWriter) -> None:
-    """A file that is replaced after it was read: the text that was read runs and is recorded."""
-    path = write_kernel()
-    kernel = catalogue.load(path)
-    path.write_text("no kernel at all")
-    outcome = right(bad_session, case_of(kernel, 33, bad_session.backend.info, TILE=8))
-    assert outcome.case.sha256 == kernel.sha256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 from collections.abc import Callable
@@ -79,6 +80,11 @@ def records_in(path: Path) -> list[Outcome]:
 def last_run() -> list[Outcome]:
     """The outcomes of the last run."""
     return records_in(last_run_path())
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a table, by its columns."""
+    return list(csv.DictReader(text.splitlines()))
 
 
 def summary(outcomes: list[Outcome]) -> list[tuple[str, int | None, str, str]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
@@ -45,6 +48,16 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MATBENCH_STATE_DIR", str(tmp_path / "state"))
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, of this process and its children; empty."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
 
 
 @pytest.fixture
@@ -93,11 +106,29 @@ def plainly_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No case is run, or the test fails."""
 
-    def no_case(*_: Any, **__: Any) -> None:
-        raise AssertionError("a case was run")
-
     for method in ("unfit", "run"):
-        monkeypatch.setattr(worker.Worker, method, no_case)
+        monkeypatch.setattr(worker.Worker, method, mock.Mock(side_effect=AssertionError))
+
+
+#: The fixture `noted`.
+Noted = Callable[[Any, str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    """The positional arguments of each call of a function from now on; it does what it did."""
+
+    def note(place: Any, name: str) -> list[tuple[Any, ...]]:
+        calls, function = list[tuple[Any, ...]](), getattr(place, name)
+
+        def called(*given: Any, **named: Any) -> Any:
+            calls.append(given)
+            return function(*given, **named)
+
+        monkeypatch.setattr(place, name, called)
+        return calls
+
+    return note
 
 
 @pytest.fixture
@@ -203,9 +234,8 @@ def opencl(own_folders: None) -> Iterator[Backend]:
     except UnavailableError as error:
         backends.devices("cuda")
         pytest.skip(str(error))
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -216,9 +246,8 @@ def info(own_folders: None) -> DeviceInfo:
 
 @pytest.fixture(scope="module")
 def cuda(info: DeviceInfo) -> Iterator[Backend]:
-    opened = backends.open_backend(info, Cache())
-    yield opened
-    opened.close()
+    with closing(backends.open_backend(info, Cache())) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -46,10 +46,8 @@ TableRegression = Callable[[str, Callable[[str], str]], None]
 
 
 def told_again(text: Path, said: Callable[[str], str], check: FileRegressionFixture) -> None:
-    """What is said of each source in a text; a new one is written there, before `make golden`."""
-    sources = re.findall(r"(?s)(.*?)\n=> .*?\n\n", text.read_text(encoding="utf-8"))
-    lines = (f"{source}\n=> {said(source)}\n\n" for source in sources)
-    check.check("".join(lines), fullpath=text, encoding="utf-8")
+    """As `table_regression` compares."""
+    check.check(answered(text, said), fullpath=text, encoding="utf-8")
 
 
 def steady(text: str) -> str:
@@ -149,10 +147,15 @@ def _kind(value: Any) -> str:
 
 
 def answered(path: Path, answer: Callable[[str], str]) -> str:
-    """The text of a file of questions, answered anew: an indented line answers the lines above it;
-    those that begin with `# ` are no part of a question."""
+    """The text of a file of questions, answered anew: what follows `=> ` answers the lines above
+    it, or else an indented line does; those that begin with `# ` are no part of a question. A new
+    one is written there, before `make golden`."""
+    text = path.read_text(encoding="utf-8")
+    if "\n=> " in text:
+        questions = re.findall(r"(?s)(.*?)\n=> .*?\n\n", text)
+        return "".join(f"{question}\n=> {answer(question)}\n\n" for question in questions)
     lines, asked = list[str](), list[str]()
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         if line.startswith("    "):
             line = f"    {answer(chr(10).join(asked))}".rstrip()
             asked.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,8 @@ KERNELS = TESTS / "kernels"
 BAD_KERNELS = KERNELS / "bad"
 FUNCTIONS = KERNELS / "functions"
 FOREIGN = KERNELS / "foreign"
+#: The README and the pages in docs.
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 #: What Python runs first if PYTHONPATH has it.
 STARTUP = TESTS / "support" / "startup"
 
@@ -20,6 +23,11 @@ STARTUP = TESTS / "support" / "startup"
 def output_of(name: str) -> str:
     """What a tool printed: a file of tests/outputs."""
     return (TESTS / "outputs" / name).read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a language in a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def script(path: str) -> ModuleType:

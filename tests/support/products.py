@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
+from matbench.backends import open_backend
+from matbench.bench.options import Options
 from matbench.bench.session import Session
+from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
 from matbench.model import Case, DeviceInfo, Kernel, Problem
@@ -49,6 +53,11 @@ def case_of(
 def capability_needed(kernel: Kernel) -> int:
     """80 for sm_80; 0 for a kernel without such a requirement."""
     return max((int(re.sub(r"\D", "", r)) for r in kernel.requires if r[:3] == "sm_"), default=0)
+
+
+def opened(device: DeviceInfo, options: Options) -> closing[Session]:
+    """A session of its own, which ends with the block."""
+    return closing(Session(open_backend(device, Cache()), Cache(), options))
 
 
 def right(session: Session | Worker, case: Case) -> Outcome:

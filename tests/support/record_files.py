@@ -11,9 +11,11 @@ from matbench.records.writing import Mode, RecordWriter
 from support.records import environment
 
 
-def write(path: Path, *records: Outcome | Finding, mode: Mode = "new") -> None:
+def write(
+    path: Path, *records: Outcome | Finding, mode: Mode = "new", about: Environment | None = None
+) -> None:
     """Write these records to a file, or append them."""
-    with RecordWriter(path, environment(), mode) as writer:
+    with RecordWriter(path, about or environment(), mode) as writer:
         for record in records:
             writer.write(record)
 

@@ -40,6 +40,12 @@ def timing(ms: float = 0.0011, **changes: Any) -> Timing:
     return Timing(**(fields | changes))
 
 
+def steady(factor: float = 1.0, **changes: Any) -> Timing:
+    """Twenty samples that hardly vary; they take `factor` times as long."""
+    samples = (factor * (100_000.0 + 10 * (i % 5)) for i in range(20))
+    return timing(samples_ns=tuple(samples), **changes)
+
+
 def outcome(kernel: str = "tiled", ms: float | None = None, **changes: Any) -> Outcome:
     """The outcome of a case; fields of a `CaseRecord` may be named directly.
 

@@ -9,24 +9,24 @@ import pytest
 from matbench.worker.process import WorkerProcess
 
 
+def made(*, leads: bool = False) -> Iterator[WorkerProcess]:
+    process = WorkerProcess(leads=leads)
+    yield process
+    process.kill()
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[WorkerProcess]:
     """Its process is replaced whenever a test has ended it."""
-    made = WorkerProcess()
-    yield made
-    made.kill()
+    yield from made()
 
 
 @pytest.fixture
 def process() -> Iterator[WorkerProcess]:
-    made = WorkerProcess()
-    yield made
-    made.kill()
+    yield from made()
 
 
 @pytest.fixture
 def leader() -> Iterator[WorkerProcess]:
     """The first of a group, which ends with it."""
-    made = WorkerProcess(leads=True)
-    yield made
-    made.kill()
+    yield from made(leads=True)

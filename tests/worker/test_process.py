@@ -22,6 +22,7 @@ import psutil
 import pytest
 from support.cli import ran
 from support.kernels import saved
+from support.optional import present
 
 from matbench import signals
 from matbench.errors import CaseError
@@ -100,8 +101,7 @@ def test_what_a_process_has_started_ends_if_all_are_killed(tmp_path: Path) -> No
     with subprocess.Popen(
         [sys.executable, str(script)], stdout=subprocess.PIPE, start_new_session=True
     ) as process:
-        assert process.stdout is not None
-        started = psutil.Process(int(process.stdout.readline()))
+        started = psutil.Process(int(present(process.stdout).readline()))
         os.killpg(process.pid, signal.SIGKILL)
     assert _has_ended(started)
 

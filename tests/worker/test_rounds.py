@@ -98,8 +98,7 @@ def test_a_case_is_done_after_its_rounds() -> None:
     assert found.pop() is None
     assert [visit.share for visit in found if visit] == [pytest.approx(i / 7) for i in range(1, 8)]
     [last] = visits(taken(3), rounds=1)
-    assert last is not None
-    assert last.share == 1.0, "there is no other visit"
+    assert present(last).share == 1.0, "there is no other visit"
 
 
 def test_a_launch_of_more_than_a_second_has_three_rounds() -> None:

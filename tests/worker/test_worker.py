@@ -292,10 +292,7 @@ def test_what_this_machine_lacks_is_skipped(device: DeviceInfo, write_kernel: Ke
 
 def test_a_worker_that_cannot_start(device: DeviceInfo, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when memory is short."""
-
-    def start(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
+    start = mock.Mock(side_effect=RuntimeError("can't start new thread"))
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
         with WorkerPool(CHECK_ONLY, Deadlines()) as pool, pytest.raises(MatbenchError) as raised:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from unittest import mock
 
 import msgspec
 import pytest
@@ -153,10 +154,7 @@ def test_a_worker_that_joins_later_takes_part_if_its_device_is_known() -> None:
 
 def test_a_scheduler_that_is_gone_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     found = joined(Node(gpus("a", 1)))
-
-    def gone(**_: Any) -> Any:
-        raise OSError("connection closed")
-
+    gone = mock.Mock(side_effect=OSError("connection closed"))
     monkeypatch.setattr(found.client, "identity", gone)
     with pytest.raises(MatbenchError, match=r"the scheduler does not answer: connection closed; "):
         found.has("tcp://0")

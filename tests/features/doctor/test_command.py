@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
@@ -125,20 +126,13 @@ def test_a_device_that_builds_no_kernel_is_told() -> None:
 # -- Machines with something missing or wrong ------------------------------------------------------
 
 
-def fail(error: Exception) -> Callable[..., Any]:
-    def failing(*_: Any) -> None:
-        raise error
-
-    return failing
-
-
-def no_opencl(machine: Machine) -> None:
-    missing = UnavailableError("pyopencl is missing (oh)", "pip install 'matbench-cuda[cpu]'")
-    machine.patch.setattr(opencl, "devices", fail(missing))
+def fail(error: Exception) -> mock.Mock:
+    return mock.Mock(side_effect=error)
 
 
 def nothing_to_measure(machine: Machine) -> None:
-    no_opencl(machine)
+    missing = UnavailableError("pyopencl is missing (oh)", "pip install 'matbench-cuda[cpu]'")
+    machine.patch.setattr(opencl, "devices", fail(missing))
     (machine.bin / "g++").unlink()
 
 
@@ -183,13 +177,6 @@ def lost_cublas(machine: Machine) -> None:
     machine.patch.setattr(cublas, "version", lambda: str(cublas.place()))
 
 
-def lost_nvdisasm(machine: Machine) -> None:
-    find = compilation.find
-    machine.patch.setattr(
-        compilation, "find", lambda name="nvcc": None if name == "nvdisasm" else find(name)
-    )
-
-
 def restricted_counters(user: int) -> Callable[[Machine], None]:
     def restrict(machine: Machine) -> None:
         machine.params.write_text("RmProfilingAdminOnly: 1\n")
@@ -231,7 +218,7 @@ WITH_EVERYTHING: dict[str, Change] = {
         device, "devices", fail(UnavailableError("the driver reports no CUDA device"))
     ),
     "no cuBLAS": lost_cublas,
-    "no nvdisasm": lost_nvdisasm,
+    "no nvdisasm": lambda machine: (machine.bin / "nvdisasm").unlink(),
     "no ncu": lambda machine: (machine.bin / "ncu").unlink(),
     "counters for root": restricted_counters(1000),
     "counters for root, who asks": restricted_counters(0),
@@ -300,10 +287,7 @@ def test_a_run_says_that_it_takes_the_cpu(only_the_cpu: Machine, matbench: Matbe
 
 
 def test_no_fix_names_the_doctor(only_the_cpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
-    def unusable() -> list[Any]:
-        raise UnavailableError("the toolkit is too new")
-
-    only_the_cpu.patch.setattr(cuda, "devices", unusable)
+    only_the_cpu.patch.setattr(cuda, "devices", fail(UnavailableError("the toolkit is too new")))
     backends.choose("auto", None)
     [said] = caplog.messages
     assert said.endswith("GPU: the toolkit is too new (see matbench doctor)")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import pytest
 from click.testing import Result
-from support import tunable
+from support import drivers, tunable
 from support.cli import Matbench
 from support.golden import paged
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
@@ -41,10 +41,7 @@ from matbench.worker.worker import Worker
 def no_nvcc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled for other architectures unless a test says so."""
     if "nvcc_on_path" not in request.fixturenames:
-
-        def missing(*_: object) -> None:
-            raise UnavailableError("nvcc is missing")
-
+        missing = mock.Mock(side_effect=UnavailableError("nvcc is missing"))
         monkeypatch.setattr(compilation, "compiled_by_nvcc", missing)
         monkeypatch.setattr(disassembly, "nvdisasm", lambda: "nvdisasm")
 
@@ -60,10 +57,8 @@ def limits_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without devices."""
 
-    def choose(backend: str, device: str | None) -> DeviceInfo:
-        raise NoDeviceError("no device to run on; cuda: PyCUDA is missing; opencl: no device")
-
-    monkeypatch.setattr(backends, "choose", choose)
+    told = "no device to run on; cuda: PyCUDA is missing; opencl: no device"
+    monkeypatch.setattr(backends, "choose", mock.Mock(side_effect=NoDeviceError(told)))
 
 
 def lines_of(result: Result, start: str) -> list[list[str]]:
@@ -317,11 +312,6 @@ def fake_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def install(path: Path, script: str) -> None:
-    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-
 def count(device: DeviceInfo, timeout_s: float = 30) -> HardwareCounters:
     kernel = catalogue.Catalogue(catalogue.builtin()).get("tiled")
     case = sweep.case(kernel, Problem(33, 33, 33), {"TILE": 8}, device)
@@ -332,7 +322,7 @@ def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path:
     """The stand-in runs the command that it profiles, so that the child does its work too."""
     printed, seen = tmp_path / "printed", tmp_path / "seen"
     printed.write_text(PRINTED, encoding="utf-8")
-    install(
+    drivers.program(
         fake_ncu,
         f'echo "$@" > {seen}\nwhile [ "$1" != "--metrics" ]; do shift; done\nshift 2\n'
         f'"$@" || exit 1\ncat {printed}',
@@ -351,12 +341,12 @@ def test_the_case_is_handed_to_ncu(fake_ncu: Path, device: DeviceInfo, tmp_path:
     ],
 )
 def test_ncu_counts_nothing(fake_ncu: Path, device: DeviceInfo, script: str, message: str) -> None:
-    install(fake_ncu, script)
+    drivers.program(fake_ncu, script)
     with pytest.raises(MatbenchError, match=message):
         count(device)
 
 
 def test_an_ncu_that_hangs_is_stopped(fake_ncu: Path, device: DeviceInfo) -> None:
-    install(fake_ncu, "exec sleep 30")
+    drivers.program(fake_ncu, "exec sleep 30")
     with pytest.raises(MatbenchError, match=r"took longer than 0\.5 s"):
         count(device, timeout_s=0.5)

@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import pytest
@@ -140,9 +141,7 @@ def test_without_a_compiler_only_the_launch_is_known() -> None:
 
 
 def test_what_cannot_be_launched_has_its_reason() -> None:
-    def fails(architecture: Architecture, params: dict[str, int]) -> Resources | None:
-        raise BuildError("error: no such thing\nat line 2")
-
+    fails = mock.Mock(side_effect=BuildError("error: no such thing\nat line 2"))
     params = next(iter(sweep.parameter_sets(KERNELS.get("warp-tiled"), {})))
     needs = present(fit("kepler", "warp-tiled", lambda *_: None, **params).reason)
     assert needs.startswith("needs sm_80; the device is sm_30")

@@ -9,35 +9,22 @@ import pytest
 from support import records
 from support.cli import Matbench, Refusal
 from support.golden import paged
-from support.records import repeated, timing
+from support.record_files import write
+from support.records import repeated
 
-from matbench.model import Conditions, DeviceInfo
+from matbench.model import Conditions
 from matbench.records.outcome import Outcome
-from matbench.records.writing import RecordWriter
-
-STEADY = tuple(100_000.0 + 10 * (i % 5) for i in range(20))
-DEVICE = records.device()
 
 
 def steady(kernel: str = "tiled", factor: float = 1.0, **changes: Any) -> Outcome:
     """A case whose samples hardly vary."""
-    samples = timing(samples_ns=tuple(factor * sample for sample in STEADY))
-    return records.outcome(kernel, cold=samples, **changes)
-
-
-def write(path: Path, *outcomes: Outcome, device: DeviceInfo = DEVICE) -> Path:
-    with RecordWriter(path, records.environment(devices=(device,))) as writer:
-        for outcome in outcomes:
-            writer.write(outcome)
-    return path
+    return records.outcome(kernel, cold=records.steady(factor), **changes)
 
 
 def busy(share: float, factor: float = 1.0, kernel: str = "tiled") -> list[Outcome]:
     """A case in five processes, while other programs took this share of the processors."""
     moments = (Conditions(), Conditions(others_share=share))
-    samples = tuple(factor * sample for sample in STEADY)
-    cold = timing(samples_ns=samples, conditions=moments)
-    return repeated(records.outcome(kernel, cold=cold))
+    return repeated(records.outcome(kernel, cold=records.steady(factor, conditions=moments)))
 
 
 WRONG = records.outcome("tiled", status="wrong", reason="integers: 3 of 9 wrong")
@@ -88,7 +75,8 @@ def test_pages(matbench: Matbench, file_regression: Any) -> None:
     found = {}
     for name, (old, new, calls, *driver) in CALLS.items():
         write(Path("old.jsonl"), *old)
-        write(Path("new.jsonl"), *new, device=records.device(driver=(driver or ["1.2"])[0]))
+        device = records.device(driver=(driver or ["1.2"])[0])
+        write(Path("new.jsonl"), *new, about=records.environment(devices=(device,)))
         for number, options in enumerate(calls):
             done = matbench("compare", "old.jsonl", "new.jsonl", *options, code=None)
             shown = "" if number else f"\n\n{done.stdout.strip()}"  # the same in each
@@ -104,9 +92,13 @@ def test_same_summary(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.Mo
     write(old, records.outcome("tiled"), records.outcome("kahan"))
     write(new, records.outcome("tiled", status="wrong", reason="3 of 9"), records.outcome("kahan"))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    summary.write_text("before\n")
+    matbench("compare", old, new)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "")
     matbench("compare", old, new)
     text = summary.read_text()
-    assert text.startswith("### 1 case is wrong or failed\n")
+    assert text.startswith("before\n### 1 case is wrong or failed\n")
+    assert text.count("### ") == 1
     assert "- tiled TILE=16 at 17x33x65 is now wrong: 3 of 9\n" in text
 
 

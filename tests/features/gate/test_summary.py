@@ -12,7 +12,6 @@ import pytest
 from markdown_it import MarkdownIt
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
-from support.records import timing
 
 from matbench.analysis import statistics
 from matbench.features.gate.summary import summary
@@ -20,7 +19,6 @@ from matbench.model import Problem
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import Outcome
 
-STEADY = [100_000.0 + 10 * (i % 5) for i in range(20)]
 ABOUT = [records.environment()]
 #: The longest comment that GitHub accepts.
 LONGEST = 65_536
@@ -28,7 +26,9 @@ LONGEST = 65_536
 
 @functools.cache
 def comparison(factor: float) -> Comparison:
-    return statistics.compare_samples(STEADY, [factor * sample for sample in STEADY])
+    return statistics.compare_samples(
+        records.steady().samples_ns, records.steady(factor).samples_ns
+    )
 
 
 def compared(
@@ -36,10 +36,7 @@ def compared(
     names: tuple[str, str] = ("tiled at main", "tiled"), candidate: Outcome | None = None,
     **case: Any,
 ) -> ComparisonRecord:  # fmt: skip
-    baseline, new = (
-        records.outcome(kernel, cold=timing(samples_ns=tuple(f * s for s in STEADY)), **case)
-        for f in (1.0, factor)
-    )
+    baseline, new = (records.outcome(kernel, cold=records.steady(f), **case) for f in (1.0, factor))
     new = candidate or new
     found = comparison(factor) if new.samples_ns else None
     old_name, new_name = names

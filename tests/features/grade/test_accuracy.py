@@ -33,8 +33,7 @@ def test_growth_is_the_slope_of_the_logarithms(slope: float, verdict: str) -> No
     found = accuracy.growth(points(slope), 28)
     assert found.verdict == verdict
     assert found.slope == pytest.approx(slope, abs=0.02)
-    assert found.interval is not None
-    low, high = found.interval
+    low, high = present(found.interval)
     assert low < slope + 0.01
     assert high > slope - 0.01
     assert high - low < 0.05

@@ -72,7 +72,8 @@ def alike(tree: Tree) -> object:
     return tree if isinstance(tree, int) else frozenset(map(alike, tree))
 
 
-def chain(terms: Sequence[int], at_a_time: int = 1) -> Tree:
+def chain(terms: Sequence[Tree], at_a_time: int = 1) -> Tree:
+    """In order, so many more terms in each step."""
     first = 2 if at_a_time == 1 else at_a_time
     tree: Tree = tuple(terms[:first])
     for start in range(first, len(terms), at_a_time):
@@ -85,13 +86,6 @@ def pairwise(operands: Sequence[Tree]) -> Tree:
         return operands[0]
     half = len(operands) // 2
     return (pairwise(operands[:half]), pairwise(operands[half:]))
-
-
-def in_order(operands: Sequence[Tree]) -> Tree:
-    tree = operands[0]
-    for operand in operands[1:]:
-        tree = (tree, operand)
-    return tree
 
 
 def irregular(terms: list[int], draw: random.Random) -> Tree:
@@ -107,12 +101,12 @@ N = list(range(32))
 EIGHTS = [chain(N[start : start + 8]) for start in range(0, 32, 8)]
 EXAMPLES: list[Tree] = [
     chain(N), chain(N[::-1]), pairwise(N), tuple(N), chain(N, 8), chain(N[::-1], 8),
-    in_order(EIGHTS), pairwise(EIGHTS), in_order([chain(N[start::4]) for start in range(4)]),
+    chain(EIGHTS), pairwise(EIGHTS), chain([chain(N[start::4]) for start in range(4)]),
     # Two of every eight terms; halves apart; and pairs of chunks of tensor cores.
     pairwise([chain([n for n in N if n // 2 % 4 == team]) for team in range(4)]),
     pairwise([pairwise([pairwise(N[a::8]) for a in (b, b + 4)]) for b in (0, 2, 1, 3)]),
     pairwise([chain(N[:16], 4), chain(N[16:], 4)]),
-    in_order([pairwise([chain(N[half:][start:16:2]) for start in (0, 1)]) for half in (0, 16)]),
+    chain([pairwise([chain(N[half:][start:16:2]) for start in (0, 1)]) for half in (0, 16)]),
 ]  # fmt: skip
 
 
@@ -273,16 +267,8 @@ def plain(*grades: Grade) -> str:
     return formats.text(view.report(grades, []), "plain")
 
 
-def chain_of(first: list[int], *steps: list[int]) -> Tree:
-    tree: Tree = tuple(first)
-    for step in steps:
-        tree = (tree, *step)
-    return tree
-
-
 TREES: list[Tree] = [
-    ((0, 1), 2), chain_of([*range(4)], [4, 5, 6, 7]), chain_of([0, 1], *([n] for n in range(2, 9))),
-    chain_of([7, 6], *([n] for n in range(5, -1, -1))),
+    ((0, 1), 2), chain(range(8), 4), chain(range(9)), chain(range(7, -1, -1)),
     ((0, 1), (2, 3)), (((0, 1), (2, 3)), (4, 5)),
     ((((0, 1, 2), (3, 4, 5)), (6, 7, 8)), (9, 10, 11)),
 ]  # fmt: skip

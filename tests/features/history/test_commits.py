@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support import drivers
 from support.kernels import GOOD_BODY, kernel_text
 from support.optional import present
 from support.repository import commit, git
@@ -116,12 +117,10 @@ def test_names_and_subjects_of_all_kinds(project: Path) -> None:
     path = project / ":(glob)*" / "mine.cu"
     for text, subject in (("", "tab\there"), ("extern int a;\n", "\x1b[31mred\x07 – ü")):
         path.write_text(kernel_text() + text)
-        git(project, "add", "-A")
-        git(project, "commit", "-qm", subject)
+        save(project, subject)
     (project / "x").mkdir()
     (project / "x" / "mine.cu").write_text("a pattern would mean this one as well")
-    git(project, "add", "-A")
-    git(project, "commit", "-qm", "not ours")
+    save(project, "not ours")
     subjects = [version.subject for version in listed(project, ":(glob)*/mine.cu")]
     assert subjects == ["tab\there", "\x1b[31mred\x07 – ü"]
 
@@ -143,9 +142,8 @@ def test_what_cannot_be_compared_has_a_reason(project: Path) -> None:
 
 
 def test_nothing_is_checked_out_nor_configured_run(project: Path, tmp_path: Path) -> None:
-    ran, program = tmp_path / "RAN", tmp_path / "program"
-    program.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
-    program.chmod(0o755)
+    ran = tmp_path / "RAN"
+    program = drivers.program(tmp_path / "program", f"touch {ran}\ncat")
     save(project, "one", mine_cu=kernel_text())
     save(project, "two", mine_cu=kernel_text() + "extern int a;\n")
     (project / ".gitattributes").write_text("*.cu filter=evil diff=evil\n")

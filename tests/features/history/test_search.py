@@ -150,8 +150,7 @@ def test_what_is_wrong_only_in_turns_ends_nothing(doubtful: int, bisect: bool) -
         assert blamed == ([5] if doubtful == 4 else [] if doubtful == 3 else [4]) or doubtful == 3
         if doubtful:
             step = search.steps[doubtful]
-            assert step.outcome is not None
-            assert step.outcome.status == "wrong"
+            assert present(step.outcome).status == "wrong"
 
 
 def test_neighbours_are_measured_twice_if_one_is_slower() -> None:
@@ -251,8 +250,7 @@ def test_the_first_look_at_a_version_counts(device: DeviceInfo, tmp_path: Path) 
         path.read_text() + path.read_text().replace('"median_ns":1100', '"median_ns":9')
     )
     measured(path, device, a, b)
-    assert a.outcome is not None
-    assert a.outcome.median_ns == pytest.approx(1100)
+    assert present(a.outcome).median_ns == pytest.approx(1100)
 
 
 def test_a_confirmation_comes_from_another_process(device: DeviceInfo, tmp_path: Path) -> None:

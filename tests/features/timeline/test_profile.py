@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cli import Matbench
+from support.cli import Matbench, csv_rows
 from support.kernels import KernelWriter
 from support.launches import COUNTERS, LAUNCHES, UNEVEN, Block, analysed, gpu_or_cpu, sampled
 from support.optional import present
@@ -170,7 +169,7 @@ TWO_DIMENSIONS = ("blocks", "tiled", "--sizes", "100x64x32", "--set", "TILE=8")
 
 
 def test_csv_is_the_stamps_of_each_block(matbench: Matbench, device: DeviceInfo) -> None:
-    rows = list(csv.DictReader(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout.splitlines()))
+    rows = csv_rows(matbench(*TWO_DIMENSIONS, "--format", "csv").stdout)
     places = [(int(row["block_x"]), int(row["block_y"]), int(row["block_z"])) for row in rows]
     assert places == [(x, y, 0) for y in range(13) for x in range(8)]
     assert all(int(row["end_ticks"]) >= int(row["start_ticks"]) > 0 for row in rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import time
@@ -12,7 +10,7 @@ from typing import Any
 
 import pytest
 from support import tunable
-from support.cli import Matbench
+from support.cli import Matbench, csv_rows
 
 from matbench.features.tune import search, writing
 from matbench.kernelfile import catalogue
@@ -61,7 +59,7 @@ def test_given_values_are_all_that_is_tried(matbench: Matbench) -> None:
     def rows(values: str) -> list[dict[str, str]]:
         result = matbench("tune", "tiled", "--set", f"TILE={values}", "--sizes", "20",
                           "--format", "csv")  # fmt: skip
-        return list(csv.DictReader(io.StringIO(result.stdout)))
+        return csv_rows(result.stdout)
 
     [only] = rows("8")
     assert (only["params"], only["is_best"], only["is_default"]) == ("TILE=8", "true", "true")

@@ -87,21 +87,17 @@ def test_accesses_have_the_addresses_of_the_lanes_that_take_part() -> None:
     }  # fmt: skip
     load, store, (copied, source, *_) = (found.accesses[address] for address in (0x30, 0x50, 0x60))
     assert np.array_equal(load[2].active, active & (thread >= 36))
-    assert load[2].addresses is not None
-    assert load[2].addresses[4:8].tolist() == [400, 404, 408, 412]
+    assert present(load[2].addresses)[4:8].tolist() == [400, 404, 408, 412]
     assert store[0].addresses is None
     assert np.array_equal(store[0].active, active)
-    assert copied.addresses is not None
-    assert copied.addresses[:8].tolist() == [128, 132, 136, 140, 144, 148, 152, 156]
-    assert source.addresses is not None
-    assert source.addresses[:8].tolist() == [40, 41, 42, 43, 44, 45, 46, 47]
+    assert present(copied.addresses)[:8].tolist() == [128, 132, 136, 140, 144, 148, 152, 156]
+    assert present(source.addresses)[:8].tolist() == [40, 41, 42, 43, 44, 45, 46, 47]
 
 
 def test_variables_have_addresses() -> None:
     found = walked("LDC.64 R2, c[0x4][0x8]", "STG.E [R2.64], R0", "EXIT", full_visits=1)
     [store] = found.accesses[0x10]
-    assert store.addresses is not None
-    assert (store.addresses % 256 == 0).all()
+    assert (present(store.addresses) % 256 == 0).all()
 
 
 # What an access costs

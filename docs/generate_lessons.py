@@ -1,11 +1,13 @@
-"""Writes what the page on the ladder shows of the kernel files and of the records.
+"""Writes what the pages on the ladder and the gallery show of the kernel files and of the records.
 
-`python docs/generate_lessons.py` writes it; with `--check` it names the page if it is out of date,
-and exits 1. The page marks what is generated:
+`python docs/generate_lessons.py` writes them; with `--check` it names those that are out of date,
+and exits 1. The pages mark what is generated:
 
-- `<!-- rung NAME `TEXT` COUNT -->`: what the kernel file's header predicts, what was measured, and
-  the lines that matter: COUNT from the one with TEXT on (of `helpers.cuh` if it is named);
-- `<!-- ladder -->` and `<!-- gallery -->`: the tables of all rungs, and of all other kernels.
+- `<!-- rung NAME `TEXT` COUNT -->`: what the kernel file's header predicts, what its machine code
+  allows, what was measured, and the lines that matter: COUNT from the one with TEXT on (of
+  `helpers.cuh` if it is named);
+- `<!-- ladder -->`, `<!-- misses -->` and `<!-- gallery -->`: the tables of all rungs, of what
+  their predictions leave out, and of all other kernels.
 
 What has not been recorded is shown as –.
 """
@@ -34,7 +36,7 @@ from matbench.workloads import WORKLOADS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-PAGE = ROOT / "docs" / "ladder.md"
+PAGES = [ROOT / "docs" / name for name in ("ladder.md", "gallery.md")]
 #: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
 #: counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
@@ -52,6 +54,10 @@ OPPONENTS = {
     "float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16"),
     "e4m3": ("cublaslt-fp8", "cuBLASLt in FP8"), "int8": ("cublaslt-int8", "cuBLASLt in int8"),
     "float64": ("cublas-f64", "cuBLAS in float64"),
+}  # fmt: skip
+#: The compute capabilities that a rung's `requires` leaves.
+RUNS_ON = {
+    (): "any GPU, and CPUs", ("cuda", "sm_80"): "8.0 and later", ("cuda", "sm_90a"): "9.0 alone",
 }  # fmt: skip
 LABELS = ("Adds", "Predicted", "Limit", "Measured")
 UNKNOWN = "–"
@@ -130,11 +136,24 @@ def figures_of_dots(kernel: str) -> Iterator[str]:
             yield f"{row.work_per_s / 1e12:.2f} TB/s at N = 2^28, {share} (H200)"
 
 
-def ceilings() -> dict[str, float]:
-    """The TFLOP/s that each rung's machine code allows at n = 4096 on an H200."""
+def ceilings() -> dict[str, MachineCode]:
+    """What each rung's machine code allows at n = 4096 on an H200."""
     rungs = msgspec.json.decode(CEILINGS.read_bytes())["rungs"]
-    codes = {name: msgspec.convert(rung["code"], MachineCode) for name, rung in rungs.items()}
-    return {name: (code.ceiling_operations_per_s or 0.0) / 1e12 for name, code in codes.items()}
+    return {name: msgspec.convert(rung["code"], MachineCode) for name, rung in rungs.items()}
+
+
+def at_most(code: MachineCode) -> str:
+    return f"{(code.ceiling_operations_per_s or 0.0) / 1e12:.3g}"
+
+
+def allowed(code: MachineCode) -> str:
+    """The highest speed, how busy the three busiest resources are then, and how much is waiting."""
+    whole = code.block_cycles or 0.0
+    busy = [(name, used / whole) for name, used in [*code.cycles.items()][:3]]
+    told = [f"{name} {share:.0%}" for name, share in busy]
+    waits = 1 - busy[0][1]
+    told += [f"waits {waits:.0%}"] if waits >= 0.005 else []
+    return f"at most {at_most(code)} TFLOP/s: {', '.join(told)}"
 
 
 # -- parts of the page ---------------------------------------------------------------------------
@@ -145,7 +164,9 @@ def rung(kernel: Kernel, records: Sequence[Sequence[Outcome]], lines: str) -> st
     told = figures(kernel.name, records)
     measured = "; ".join(told[size] for size in reversed(SIZES) if size in told)
     predicted = " ".join(header(kernel)["Predicted"])
+    code = ceilings().get(kernel.name)
     return f"""- **Predicted:** {predicted}
+- **Machine code:** {allowed(code) if code else UNKNOWN}
 - **Measured:** {measured or UNKNOWN} ([code](../{kernel.path}))
 
 ```cpp
@@ -162,19 +183,40 @@ def excerpt(path: Path, text: str, count: int) -> str:
 
 def ladder(kernels: Sequence[Kernel], records: Sequence[Sequence[Outcome]]) -> str:
     """The table of all rungs."""
-    allowed, rows, used = ceilings(), [], []
+    codes, rows, used = ceilings(), [], []
     for kernel in kernels:
         cells = dict.fromkeys(SIZES, UNKNOWN)
         for size, (outcome, share) in speeds(kernel.name, records).items():
             if size in cells:
                 cells[size] = f"{tflops(outcome)} ({share:.0%})"
                 used.append(outcome)
-        ceiling = f"{allowed[kernel.name]:.3g}" if kernel.name in allowed else UNKNOWN
+        ceiling = at_most(codes[kernel.name]) if kernel.name in codes else UNKNOWN
         link = f"[`{kernel.name}`](#{kernel.rung}-{kernel.name})"
-        rows.append([str(kernel.rung), link, ceiling, *cells.values()])
-    headers = ["", "rung", "machine code: at most", *(f"n = {size} (of cuBLAS)" for size in SIZES)]
-    table = _table(headers, rows, ["right", "left", "right", "right", "right"])
+        rows.append([str(kernel.rung), link, RUNS_ON[kernel.requires], ceiling, *cells.values()])
+    headers = ["", "rung", "compute capability", "machine code: at most"]
+    headers += [f"n = {size} (of cuBLAS)" for size in SIZES]
+    table = _table(headers, rows, ["right", "left", "left", "right", "right", "right"])
     return "\n\n".join([table, *generate_readme.stale_line(used, kernels)])
+
+
+def misses(kernels: Sequence[Kernel], records: Sequence[Sequence[Outcome]]) -> str:
+    """What the first rungs reach of their predictions, and where the rest goes."""
+    rungs, rows = msgspec.json.decode(CEILINGS.read_bytes())["rungs"], []
+    for kernel in kernels:
+        code, params = ceilings()[kernel.name], rungs[kernel.name]["params"]
+        outcome, _ = speeds(kernel.name, records)[SIZES[-1]]
+        assert outcome.case.params == params
+        assert code.block_cycles
+        assert code.least_cycles
+        counted = float(at_most(code)) * code.block_cycles / max(code.cycles.values())
+        cycles = (outcome.median_ns or 0.0) * (code.sm_mhz or 0.0) / 1e3
+        in_turn = code.least_cycles / code.block_cycles / (code.resident_blocks or 1)
+        latency = (cycles - code.least_cycles) / (in_turn * outcome.case.problem.K / params["BK"])
+        said = " ".join(header(kernel)["Predicted"]).split()[2]
+        speed = [said, f"{counted:.1f}", at_most(code), tflops(outcome), f"{latency:.0f}"]
+        rows.append([f"{kernel.rung} `{kernel.name}`", *speed])
+    titles = ["TFLOP/s at n = 4096", "predicted", "all counted", "with waits", "measured"]
+    return _table([*titles, "cycles of a step left"], rows, ["left", *["right"] * 5])
 
 
 def gallery(kernels: Sequence[Kernel]) -> str:
@@ -205,6 +247,7 @@ def written(page: str) -> str:
     parts: dict[str, Callable[[re.Match[str]], str]] = {
         r"rung (?P<name>\S+) (?:(?P<file>\S+) )?`(?P<text>[^`]+)` (?P<count>\d+)": lesson,
         "ladder": lambda _: ladder(known.group("ladder"), records),
+        "misses": lambda _: misses(known.group("ladder")[2:7], records),
         "gallery": lambda _: gallery(others),
     }
     for mark, made in parts.items():
@@ -217,10 +260,9 @@ def written(page: str) -> str:
 
 
 def outdated() -> dict[Path, str]:
-    """The page if it does not hold what it must, with what that is."""
-    old = PAGE.read_text(encoding="utf-8")
-    new = written(old)
-    return {PAGE: new} if new != old else {}
+    """The pages that do not hold what they must, with what that is."""
+    new = {path: written(path.read_text(encoding="utf-8")) for path in PAGES}
+    return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
 
 
 def main() -> int:

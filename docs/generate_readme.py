@@ -390,10 +390,10 @@ def pages() -> Pages:
     }
 
 
-def outdated() -> dict[Path, str]:
-    """The files that do not hold what they must, with what that is."""
+def outdated(files: Pages | None = None) -> dict[Path, str]:
+    """The files, by default this script's, that do not hold what they must, with what that is."""
     found = {}
-    for path, new_from in pages().items():
+    for path, new_from in (files or pages()).items():
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         new = new_from(old)
         if new != old:

@@ -7,7 +7,8 @@ and exits 1. The pages mark what is generated:
   allows, what was measured, and the lines that matter: COUNT from the one with TEXT on (of
   `helpers.cuh` if it is named);
 - `<!-- ladder -->`, `<!-- misses -->` and `<!-- gallery -->`: the tables of all rungs, of what
-  their predictions leave out, and of all other kernels.
+  their predictions leave out, and of all other kernels; `<!-- tutorial -->`: the tutorial's on a
+  GPU and a CPU.
 
 What has not been recorded is shown as –.
 """
@@ -32,11 +33,12 @@ from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
+from matbench.show import units
 from matbench.workloads import WORKLOADS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"
-PAGES = [ROOT / "docs" / name for name in ("ladder.md", "gallery.md")]
+PAGES = [ROOT / "docs" / name for name in ("ladder.md", "gallery.md", "tutorial.md")]
 #: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
 #: counts.
 #: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
@@ -46,6 +48,8 @@ PRODUCTS = (
 )  # fmt: skip
 DOT = RESULTS / "h200-dot.jsonl"
 CEILINGS = RESULTS / "h200-ceilings.json"
+#: Of the tutorial's kernels: a file and a size for each column.
+TUTORIAL = [(f, n) for f in ("h200.jsonl", "cpu-tutorial.jsonl") for n in ("256", "1000")]
 #: The sizes that rungs are compared at.
 SIZES = ("1000", "4096")
 DOT_SIZE = 2**28
@@ -219,6 +223,25 @@ def misses(kernels: Sequence[Kernel], records: Sequence[Sequence[Outcome]]) -> s
     return _table([*titles, "cycles of a step left"], rows, ["left", *["right"] * 5])
 
 
+def tutorial(kernels: Sequence[Kernel]) -> str:
+    """The times of the tutorial's kernels, in their order, over that of `tiled` beside them."""
+    cells: dict[str, list[str]] = {kernel.name: [] for kernel in kernels}
+    titles, used = [], []
+    for file, size in TUTORIAL:
+        found = [
+            o for o in reading.Contents(RESULTS / file).outcomes if o.case.problem.size == size
+        ]
+        times = {o.case.kernel: o.median_ns for o in ranking.fastest(found) if o.median_ns}
+        used += found
+        for name, row in cells.items():
+            time = units.durations([times[name]])(times[name]) if name in times else ""
+            row.append(f"{time}, {times[name] / times['tiled']:.3g} ×" if time else UNKNOWN)
+        titles.append(f"{' '.join(found[0].case.device.split()[:2])}, n = {size}")
+    rows = [[f"[`{k.name}`](../{k.path})", *cells[k.name]] for k in kernels]
+    table = _table(["kernel", *titles], rows, ["left", *["right"] * 4])
+    return "\n\n".join([table, *generate_readme.stale_line(used, kernels)])
+
+
 def gallery(kernels: Sequence[Kernel]) -> str:
     """The table of all kernels that are neither rungs nor the tutorials'."""
     rows = [
@@ -249,6 +272,7 @@ def written(page: str) -> str:
         "ladder": lambda _: ladder(known.group("ladder"), records),
         "misses": lambda _: misses(known.group("ladder")[2:7], records),
         "gallery": lambda _: gallery(others),
+        "tutorial": lambda _: tutorial(known.group("tutorial")),
     }
     for mark, made in parts.items():
         last = f"<!-- /{mark.split()[0]} -->"

@@ -25,7 +25,7 @@ from matbench.workloads import MATMUL
 lessons = script("docs/generate_lessons.py")
 readme = script("docs/generate_readme.py")
 
-LADDER, GALLERY = lessons.PAGES
+LADDER, GALLERY, TUTORIAL = lessons.PAGES
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 RUNGS = KERNELS.group("ladder")
 #: Kernels of the gallery whose header tells figures of the records of products and dots.
@@ -159,6 +159,17 @@ def test_a_recorded_course_leaves_nothing_open() -> None:
     for rung in RUNGS:
         assert {*lessons.SIZES} <= lessons.speeds(rung.name, lessons.measurements()[:1]).keys()
         assert rung.name in lessons.ceilings()
+
+
+def test_the_tutorials_page_takes_its_kernels_in_their_order() -> None:
+    page = TUTORIAL.read_text(encoding="utf-8")
+    kernels = [kernel.name for kernel in KERNELS.group("tutorial")]
+    assert re.findall(r"^\d\. \*\*`(.+)`\*\*: ", page, re.MULTILINE) == kernels
+    table = lessons.tutorial(KERNELS.group("tutorial"))
+    [single], [dynamic] = ([row for row in table.splitlines() if f"`{name}`" in row]
+                           for name in ("single-block", "tiled-dynamic"))  # fmt: skip
+    assert single.count("–") == 4
+    assert re.findall(r", ([\d.]+) ×", dynamic) == ["0.999", "1.01", "11.2", "5.63"]
 
 
 # -- headers ----------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@$(BIN)/python docs/generate_readme.py
 	@$(BIN)/python docs/generate_lessons.py
 	@$(BIN)/python docs/generate_published.py
+	@$(BIN)/python docs/generate_records.py
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

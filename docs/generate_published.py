@@ -7,23 +7,22 @@ and exits 1.
 from __future__ import annotations
 
 import csv
+import json
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import freshness
-import generate_readme
-from tabulate import tabulate
+import measured
+import screens
 
 from matbench.features.charts import picture, style
-from matbench.features.charts.definitions import Chart, quantity
-from matbench.records import reading
-from matbench.records.comparison import ComparisonRecord
+from matbench.features.charts.definitions import Chart, filled, quantity
 
 ROOT = freshness.ROOT
 DATA = ROOT / "results" / "h100-published.csv"
-PAGE, CHART = ROOT / "docs" / "published.md", ROOT / "docs" / "published.svg"
+PAGE, CHART, SPEC = (ROOT / "docs" / f"published.{kind}" for kind in ("md", "svg", "vl.json"))
 #: The library's rows are no published function.
 LIBRARY = "NVIDIA/cuBLAS"
 #: The record with the fastest float16 product of cuBLASLt on this GPU, which sums in float32.
@@ -34,8 +33,6 @@ KINDS = {
     "1.1e-01": "0.11: float16, multiply-adds",
 }  # fmt: skip
 
-LEGEND = {"title": None, "labelLimit": 400, "orient": "bottom", "columns": 3}
-
 Row = dict[str, str]
 
 
@@ -45,9 +42,9 @@ def read() -> tuple[str, list[Row], dict[str, float]]:
     rows = [*csv.DictReader(lines)]
     libraries = {r["precision"]: float(r["tflops"]) for r in rows if r["repository"] == LIBRARY}
     path, name = HALF
-    found = [f for f, _ in reading.Contents(path).findings if isinstance(f, ComparisonRecord)]
-    [half] = [r.baseline for r in found if r.baseline.case.kernel == name]
-    libraries["float16"] = generate_readme.tflops(half)
+    sides = [compared.baseline for compared in measured.compared_in(path)]
+    [half] = [side for side in sides if side.case.kernel == name]
+    libraries["float16"] = measured.tflops(half)
     rows = [row for row in rows if row["repository"] != LIBRARY]
     return about, sorted(rows, key=lambda row: float(row["median_ms"])), libraries
 
@@ -60,12 +57,6 @@ def code(row: Row) -> str:
     """A link to a function's file, as it was measured."""
     address = f"https://github.com/{row['repository']}/blob/{row['revision']}/{row['file']}"
     return f"[`{row['function']}`]({address})"
-
-
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: int) -> str:
-    """A table whose last columns are `numbers`."""
-    align = ["left"] * (len(titles) - numbers) + ["right"] * numbers
-    return tabulate(rows, titles, "pipe", colalign=align, disable_numparse=True)
 
 
 def repositories(rows: Sequence[Row], libraries: dict[str, float]) -> str:
@@ -81,7 +72,7 @@ def repositories(rows: Sequence[Row], libraries: dict[str, float]) -> str:
         any_size = str(sum(not row["where"] for row in own))
         shown.append([name, precision, code(own[0]), str(len(own)), any_size, *figures])
     titles = ["repository", "type", "its fastest", "functions", "any size", "TFLOP/s"]
-    return table([*titles, "of cuBLAS", "median"], shown, 5)
+    return freshness.table([*titles, "of cuBLAS", "median"], shown, 5)
 
 
 def functions(rows: Sequence[Row], libraries: dict[str, float], precision: str) -> str:
@@ -93,56 +84,31 @@ def functions(rows: Sequence[Row], libraries: dict[str, float], precision: str) 
         for row in rows if row["precision"] == precision
     ]  # fmt: skip
     titles = ["function", "of", "sizes", "max rel err", "ms", "TFLOP/s", "of cuBLAS"]
-    return table(titles, shown, 4)
+    return freshness.table(titles, shown, 4)
 
 
 def chart() -> str:
     """Speed against error, a mark for each function; marks of a repository are side by side."""
     about, rows, libraries = read()
     looks = style.looks((name, False) for name in sorted({row["repository"] for row in rows}))
-    marks = [
-        {"repository": row["repository"], "error": KINDS[row["max_rel_err"]],
-         "value": float(row["tflops"])}
-        for row in rows
-    ]  # fmt: skip
-    by_name: Callable[[int], dict[str, Any]] = lambda part: {  # noqa: E731
-        "field": "repository", "type": "nominal", "legend": LEGEND,
-        "scale": {"domain": [*looks], "range": [look[part] for look in looks.values()]},
-    }  # fmt: skip
+    marks = [{"repository": row["repository"], "error": KINDS[row["max_rel_err"]],
+              "value": float(row["tflops"])} for row in rows]  # fmt: skip
     lines = [{"value": speed, "label": f"cuBLAS, {name}"} for name, speed in libraries.items()]
-    y = quantity("value", title="TFLOP/s", close=True)
-    x = {"field": "error", "type": "nominal", "sort": [*KINDS.values()], "axis": {"labelAngle": 0},
-         "title": "largest relative error, and what has it"}  # fmt: skip
-    spec = {
-        "height": 420, "width": 780,
-        "layer": [
-            {"data": {"values": lines}, "mark": {"type": "rule", "strokeDash": [4, 3]},
-             "encoding": {"y": y}},
-            {"data": {"values": lines},
-             "mark": {"type": "text", "align": "left", "dx": 4, "dy": -6},
-             "encoding": {"y": y, "x": {"value": 0}, "text": {"field": "label"}}},
-            {"data": {"values": marks}, "mark": {"type": "point", "size": 40, "strokeWidth": 1.6},
-             "encoding": {"x": x, "xOffset": {"field": "repository"}, "y": y,
-                          "stroke": by_name(0), "shape": by_name(1)}},
-        ],
-    }  # fmt: skip
-    title, lines_below = "Published kernels: speed and error", [about.strip("# ")]
-    return generate_readme.drawn(
-        lambda path: picture.draw(path, [Chart("", "", spec)], title, lines_below),
-        [*marks, *lines],
-    )
+    parts = {"marks": marks, "lines": lines, "errors": [*KINDS.values()], "names": [*looks],
+             "colours": [look.colour for look in looks.values()],
+             "shapes": [look.shape for look in looks.values()],
+             "y": quantity("value", title="TFLOP/s", close=True)}  # fmt: skip
+    drawn = [Chart("", "", filled(json.loads(SPEC.read_text(encoding="utf-8")), parts))]
+    title, below = "Published kernels: speed and error", [about.strip("# ")]
+    return screens.drawn(lambda to: picture.draw(to, drawn, title, below), [*marks, *lines])
 
 
-def written(page: str) -> str:
-    """The page with what it must hold between its markers."""
+def pages() -> freshness.Pages:
     _, rows, libraries = read()
-    page = generate_readme.inserted(page, "repositories", repositories(rows, libraries))
-    for precision in libraries:
-        page = generate_readme.inserted(page, precision, functions(rows, libraries, precision))
-    return page
+    made = {"repositories": partial(repositories, rows, libraries)}
+    made |= {name: partial(functions, rows, libraries, name) for name in libraries}
+    return {PAGE: freshness.page(made), CHART: screens.kept(chart)}
 
-
-PAGES: generate_readme.Pages = {PAGE: written, CHART: generate_readme.kept(chart)}
 
 if __name__ == "__main__":
-    sys.exit(freshness.finish(generate_readme.outdated(PAGES)))
+    sys.exit(freshness.finish(pages()))

@@ -14,18 +14,22 @@ from support.machine_code import needs_nvdisasm
 from support.paths import ROOT, script
 from support.records import outcome
 
+from matbench.analysis import ranking
 from matbench.cache import Cache
 from matbench.features.explain import architectures, disassembly, machine_code
 from matbench.features.explain.record import MachineCode
 from matbench.kernelfile import catalogue, front_matter, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Kernel, Problem
+from matbench.records import reading
 from matbench.workloads import MATMUL
 
 lessons = script("docs/generate_lessons.py")
 readme = script("docs/generate_readme.py")
 
 LADDER, GALLERY, TUTORIAL = lessons.PAGES
+RECORDS = lessons.RECORDS
+DOT = RECORDS / "h200-dot.jsonl"
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 RUNGS = KERNELS.group("ladder")
 #: Kernels of the gallery whose header tells figures of the records of products and dots.
@@ -49,7 +53,15 @@ def kernel_of(source: str) -> Kernel:
 
 
 def figures(name: str) -> set[str]:
-    return {*lessons.figures(name, lessons.measurements()).values(), *lessons.figures_of_dots(name)}
+    """What a header may say of a kernel, as far as it is recorded."""
+    dots = [o for o in reading.Contents(DOT).outcomes
+            if o.case.problem.inputs == "uniform" and o.case.problem.N == 2**28]  # fmt: skip
+    told = {
+        f"{row.work_per_s / 1e12:.2f} TB/s at N = 2^28, {row.of_limit:.0%} of copy bandwidth (H200)"
+        for row in ranking.rank(dots)
+        if row.outcome.case.kernel == name and row.work_per_s and row.of_limit
+    }
+    return told | {*lessons.figures(name, lessons.measurements()).values()}
 
 
 # -- rungs ------------------------------------------------------------------------------------
@@ -153,7 +165,7 @@ def test_what_is_not_recorded_is_left_open() -> None:
 
 
 @pytest.mark.skipif(
-    not (lessons.RESULTS / lessons.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
+    not (RECORDS / lessons.measured.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
 )
 def test_a_recorded_course_leaves_nothing_open() -> None:
     for rung in RUNGS:
@@ -215,7 +227,10 @@ def test_a_header_ends_where_its_labels_do() -> None:
 
 
 def test_pages_show_the_kernel_files() -> None:
-    stale = [path.name for path in lessons.outdated()]
+    stale = [
+        path.name
+        for path in readme.freshness.outdated(dict.fromkeys(lessons.PAGES, lessons.written))
+    ]
     assert stale == [], "run `python docs/generate_lessons.py`"
 
 
@@ -260,15 +275,15 @@ def test_a_drawing_is_small_and_nothing_leaves_it(path: Path) -> None:
 
 def test_measured_files_are_known_by_their_code() -> None:
     """The files have been described anew since they were measured; their code is what it was."""
-    _, dot = record_files.read(lessons.DOT)
+    _, dot = record_files.read(DOT)
     [found] = [one for one in dot if one.case.kernel == "dot-single-pass"][:1]
     kernel = KERNELS.get("dot-single-pass")
     assert found.case.sha256 != kernel.sha256
-    assert readme.stale([found], [kernel]) == []
+    assert lessons.measured.stale([found], [kernel]) == []
     other = kernel.source.replace("done = 0;", "done = 1;")
     assert other != kernel.source
     edited = front_matter.parse(other.encode(), "dot-single-pass.cu")
-    assert readme.stale([found], [edited]) == ["dot-single-pass"]
+    assert lessons.measured.stale([found], [edited]) == ["dot-single-pass"]
 
 
 # -- ceilings: bounds of what was measured, of the files as they are -----------------------------

@@ -15,11 +15,11 @@ from matbench.records.outcome import Outcome
 from matbench.show import outcomes, terminal
 
 readme = script("docs/generate_readme.py")
-screens = readme.screens
+screens, freshness = readme.screens, readme.freshness
 published = script("docs/generate_published.py")
 
 DOCS = ROOT / "docs"
-WRITTEN = readme.pages() | published.PAGES
+WRITTEN = readme.pages() | published.pages()
 IMAGES = (".svg", ".png")
 
 pytestmark = needs_plots
@@ -30,7 +30,7 @@ def name(path: Path) -> str:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    assert [name(path) for path in readme.outdated(WRITTEN)] == [], "run `make docs`"
+    assert [name(path) for path in freshness.outdated(WRITTEN)] == [], "run `make docs`"
 
 
 def test_every_picture_is_generated_and_shown() -> None:
@@ -67,7 +67,7 @@ def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
     old = path.read_text(encoding="utf-8")
     noticed = []
     for block in re.findall(r"^<!-- (\w+) -->$", old, re.MULTILINE):
-        emptied = readme.inserted(old, block, "nothing")
+        emptied = freshness.inserted(old, block, "nothing")
         if WRITTEN[path](emptied) != emptied:
             pattern = rf"(?s)(<!-- {block} -->\n.*?)(\d)"
             changed = re.sub(pattern, other_digit, old, count=1)

@@ -86,8 +86,7 @@ def test_the_page_has_a_section_for_each_rung(rung: Kernel) -> None:
     assert page.count(f"](#{rung.rung}-{rung.name})") == 1
 
 
-def test_the_page_stays_a_course_and_the_gallery_has_the_rest() -> None:
-    assert len(LADDER.read_text(encoding="utf-8").splitlines()) <= 650
+def test_the_gallery_shows_what_is_no_rung() -> None:
     for kernel in KERNELS.kernels.values():
         if kernel.path.startswith("kernels/gallery/"):
             assert f"](../{kernel.path})" in GALLERY.read_text(encoding="utf-8")

@@ -167,6 +167,14 @@ def test_records_are_described_field_by_field() -> None:
         described(text.replace("| field | type | meaning |", "| field | meaning |", 1))
 
 
+def test_pages_and_their_generators_are_short() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PAGES}
+    long = {"ladder.md": 650, "kernels.md": 650, "results.md": 650}
+    assert [name(path) for path in PAGES if lines[path] > long.get(path.name, 300)] == []
+    generators = (ROOT / "docs").glob("generate_*.py")
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 650
+
+
 def test_every_command_has_an_example() -> None:
     text = "\n".join(blocks(page("docs/examples.md"), "sh"))
     for command in main.list_commands(click.Context(main)):

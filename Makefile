@@ -97,6 +97,8 @@ mutants: $(MUTANTS) ## Break lines at random, and count how many the tests notic
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@$(BIN)/python docs/generate_readme.py
 	@$(BIN)/python docs/generate_lessons.py
+	@$(BIN)/python docs/generate_published.py
+	@$(BIN)/python docs/generate_records.py
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build

@@ -1,11 +1,14 @@
-"""Writes what the page on the ladder shows of the kernel files and of the records.
+"""Writes what the pages on the ladder and the gallery show of the kernel files and of the records.
 
-`python docs/generate_lessons.py` writes it; with `--check` it names the page if it is out of date,
-and exits 1. The page marks what is generated:
+`python docs/generate_lessons.py` writes them; with `--check` it names those that are out of date,
+and exits 1. The pages mark what is generated:
 
-- `<!-- rung NAME `TEXT` COUNT -->`: what the kernel file's header predicts, what was measured, and
-  the lines that matter: COUNT from the one with TEXT on (of `helpers.cuh` if it is named);
-- `<!-- ladder -->` and `<!-- gallery -->`: the tables of all rungs, and of all other kernels.
+- `<!-- rung NAME `TEXT` COUNT -->`: what the kernel file's header predicts, what its machine code
+  allows, what was measured, and the lines that matter: COUNT from the one with TEXT on (of
+  `helpers.cuh` if it is named);
+- `<!-- ladder -->`, `<!-- misses -->` and `<!-- gallery -->`: the tables of all rungs, of what
+  their predictions leave out, and of all other kernels; `<!-- tutorial -->`: the tutorial's on a
+  GPU and a CPU.
 
 What has not been recorded is shown as –.
 """
@@ -15,129 +18,40 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import freshness
-import generate_readme
-import msgspec
-from tabulate import tabulate
+import measured
+from measured import RECORDS, allowed, at_most, ceilings, figures, measurements, rate, speeds
 
 from matbench.analysis import ranking
-from matbench.features.explain.record import MachineCode
 from matbench.kernelfile.catalogue import Catalogue, builtin
 from matbench.model import Kernel
-from matbench.records import reading
-from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Outcome
+from matbench.show import units
 from matbench.workloads import WORKLOADS
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "results"
-PAGE = ROOT / "docs" / "ladder.md"
-#: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
-#: counts.
-#: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
-PRODUCTS = (
-    "course.jsonl", "h100-turns.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl",
-    "h100-split.jsonl", "h100-double-int8.jsonl",
-)  # fmt: skip
-DOT = RESULTS / "h200-dot.jsonl"
-CEILINGS = RESULTS / "h200-ceilings.json"
+ROOT = freshness.ROOT
+PAGES = [ROOT / "docs" / name for name in ("ladder.md", "gallery.md", "tutorial.md")]
+#: Of the tutorial's kernels: a file and a size for each column.
+TUTORIAL = [(f, n) for f in ("h200.jsonl", "cpu-tutorial.jsonl") for n in ("256", "1000")]
 #: The sizes that rungs are compared at.
 SIZES = ("1000", "4096")
-DOT_SIZE = 2**28
-#: The cuBLAS product that a kernel is compared with, by its precision, and what headers call it.
-OPPONENTS = {
-    "float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16"),
-    "e4m3": ("cublaslt-fp8", "cuBLASLt in FP8"), "int8": ("cublaslt-int8", "cuBLASLt in int8"),
-    "float64": ("cublas-f64", "cuBLAS in float64"),
+#: The compute capabilities that a rung's `requires` leaves.
+RUNS_ON = {
+    (): "any GPU, and CPUs", ("cuda", "sm_80"): "8.0 and later", ("cuda", "sm_90a"): "9.0 alone",
 }  # fmt: skip
-LABELS = ("Adds", "Predicted", "Limit", "Measured")
+LABELS = "Adds|Predicted|Limit|Measured"
 UNKNOWN = "–"
 
 
 def header(kernel: Kernel) -> dict[str, list[str]]:
     """The labelled lines that a kernel file's comment begins with: the lines below each label."""
     comment = kernel.source.split("// ///\n", 1)[-1].lstrip("\n")
-    parts: dict[str, list[str]] = {}
-    for line in comment.splitlines():
-        text = re.fullmatch(r"// (.*\S)", line)
-        label, colon, rest = text[1].partition(": ") if text else ("", "", "")
-        if colon and label in LABELS:
-            parts[label] = [rest]
-        elif parts and text and text[1].startswith("  "):
-            parts[next(reversed(parts))].append(text[1].strip())
-        else:
-            break
-    return parts
-
-
-# -- records -------------------------------------------------------------------------------------
-
-
-def measurements() -> list[Sequence[Outcome]]:
-    """What was measured together, in the order in which it counts: the outcomes of a file, or the
-    two sides of each of its comparisons."""
-    together: list[Sequence[Outcome]] = []
-    for path in filter(Path.exists, (RESULTS / name for name in PRODUCTS)):
-        contents = reading.Contents(path)
-        compared = (o for f, o in contents.findings if isinstance(f, ComparisonRecord))
-        together += list(compared) or [contents.outcomes]
-    return together
-
-
-def speeds(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, tuple[Outcome, float]]:
-    """By size: a kernel's fastest outcome, and its speed as a share of cuBLAS's beside it."""
-    shares: dict[str, tuple[Outcome, float]] = {}
-    for outcomes in records:
-        fastest = {(o.case.kernel, o.case.problem.size): o for o in ranking.fastest(outcomes)}
-        mine = {size: o for (name, size), o in fastest.items() if name == kernel and o.median_ns}
-        for size, outcome in mine.items():
-            product, _ = OPPONENTS.get(outcome.case.claims.precision, ("", ""))
-            other = fastest.get((product, size))
-            if other is not None and other.median_ns and outcome.median_ns:
-                shares.setdefault(size, (outcome, other.median_ns / outcome.median_ns))
-    return shares
-
-
-def tflops(outcome: Outcome) -> str:
-    speed = generate_readme.tflops(outcome)
-    return f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
-
-
-def figures(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, str]:
-    """By size: what a page or a header may say of a kernel at its fastest."""
-    told = {}
-    for size, (outcome, share) in speeds(kernel, records).items():
-        at = size if "x" in size else f"n = {size}"
-        _, title = OPPONENTS[outcome.case.claims.precision]
-        device = outcome.case.device.split()[1]
-        told[size] = f"{tflops(outcome)} TFLOP/s at {at}, {share:.0%} of {title} ({device})"
-    return told
-
-
-def figures_of_dots(kernel: str) -> Iterator[str]:
-    """The same of a dot product."""
-    rungs = [
-        outcome
-        for outcome in reading.Contents(DOT).outcomes
-        if outcome.case.problem.inputs == "uniform" and outcome.case.problem.N == DOT_SIZE
-    ]
-    for row in ranking.rank(rungs):
-        if row.outcome.case.kernel == kernel and row.work_per_s and row.of_limit:
-            share = f"{row.of_limit:.0%} of copy bandwidth"
-            yield f"{row.work_per_s / 1e12:.2f} TB/s at N = 2^28, {share} (H200)"
-
-
-def ceilings() -> dict[str, float]:
-    """The TFLOP/s that each rung's machine code allows at n = 4096 on an H200."""
-    rungs = msgspec.json.decode(CEILINGS.read_bytes())["rungs"]
-    codes = {name: msgspec.convert(rung["code"], MachineCode) for name, rung in rungs.items()}
-    return {name: (code.ceiling_operations_per_s or 0.0) / 1e12 for name, code in codes.items()}
-
-
-# -- parts of the page ---------------------------------------------------------------------------
+    head = re.match(rf"(// ((?:{LABELS}): |  ).*\n)*", comment)
+    parts = re.findall(r"// (\w+): (.*(?:\n//   .*)*)", head[0] if head else "")
+    return {label: re.split(r"\n// +", text) for label, text in parts}
 
 
 def rung(kernel: Kernel, records: Sequence[Sequence[Outcome]], lines: str) -> str:
@@ -145,7 +59,9 @@ def rung(kernel: Kernel, records: Sequence[Sequence[Outcome]], lines: str) -> st
     told = figures(kernel.name, records)
     measured = "; ".join(told[size] for size in reversed(SIZES) if size in told)
     predicted = " ".join(header(kernel)["Predicted"])
+    _, code = ceilings().get(kernel.name, ({}, None))
     return f"""- **Predicted:** {predicted}
+- **Machine code:** {allowed(code) if code else UNKNOWN}
 - **Measured:** {measured or UNKNOWN} ([code](../{kernel.path}))
 
 ```cpp
@@ -162,32 +78,64 @@ def excerpt(path: Path, text: str, count: int) -> str:
 
 def ladder(kernels: Sequence[Kernel], records: Sequence[Sequence[Outcome]]) -> str:
     """The table of all rungs."""
-    allowed, rows, used = ceilings(), [], []
+    codes, rows, used = ceilings(), [], []
     for kernel in kernels:
-        cells = dict.fromkeys(SIZES, UNKNOWN)
-        for size, (outcome, share) in speeds(kernel.name, records).items():
-            if size in cells:
-                cells[size] = f"{tflops(outcome)} ({share:.0%})"
-                used.append(outcome)
-        ceiling = f"{allowed[kernel.name]:.3g}" if kernel.name in allowed else UNKNOWN
+        found = speeds(kernel.name, records)
+        told = {size: f"{rate(o)} ({share:.0%})" for size, (o, share) in found.items()}
+        used += [found[size][0] for size in SIZES if size in found]
+        ceiling = at_most(codes[kernel.name][1]) if kernel.name in codes else UNKNOWN
         link = f"[`{kernel.name}`](#{kernel.rung}-{kernel.name})"
-        rows.append([str(kernel.rung), link, ceiling, *cells.values()])
-    headers = ["", "rung", "machine code: at most", *(f"n = {size} (of cuBLAS)" for size in SIZES)]
-    table = _table(headers, rows, ["right", "left", "right", "right", "right"])
-    return "\n\n".join([table, *generate_readme.stale_line(used, kernels)])
+        rows.append([str(kernel.rung), link, RUNS_ON[kernel.requires], ceiling])
+        rows[-1] += [told.get(size, UNKNOWN) for size in SIZES]
+    headers = ["", "rung", "compute capability", "machine code: at most"]
+    headers += [f"n = {size} (of cuBLAS)" for size in SIZES]
+    table = freshness.table(headers, rows, 3)
+    return "\n\n".join([table, *measured.stale_line(used, kernels)])
+
+
+def misses(kernels: Sequence[Kernel], records: Sequence[Sequence[Outcome]]) -> str:
+    """What the first rungs reach of their predictions, and where the rest goes."""
+    rows = []
+    for kernel in kernels:
+        params, code = ceilings()[kernel.name]
+        outcome, _ = speeds(kernel.name, records)[SIZES[-1]]
+        assert outcome.case.params == params
+        assert code.block_cycles
+        assert code.least_cycles
+        counted = float(at_most(code)) * code.block_cycles / max(code.cycles.values())
+        cycles = (outcome.median_ns or 0.0) * (code.sm_mhz or 0.0) / 1e3
+        in_turn = code.least_cycles / code.block_cycles / (code.resident_blocks or 1)
+        latency = (cycles - code.least_cycles) / (in_turn * outcome.case.problem.K / params["BK"])
+        said = " ".join(header(kernel)["Predicted"]).split()[2]
+        speed = [said, f"{counted:.1f}", at_most(code), rate(outcome), f"{latency:.0f}"]
+        rows.append([f"{kernel.rung} `{kernel.name}`", *speed])
+    titles = ["TFLOP/s at n = 4096", "predicted", "all counted", "with waits", "measured"]
+    return freshness.table([*titles, "cycles of a step left"], rows, 5)
+
+
+def tutorial(kernels: Sequence[Kernel]) -> str:
+    """The times of the tutorial's kernels, in their order, over that of `tiled` beside them."""
+    cells: dict[str, list[str]] = {kernel.name: [] for kernel in kernels}
+    titles, used = [], []
+    for file, size in TUTORIAL:
+        _, every = measured.read(RECORDS / file)
+        found = [o for o in every if o.case.problem.size == size]
+        times = {o.case.kernel: o.median_ns for o in ranking.fastest(found) if o.median_ns}
+        used += found
+        for name, row in cells.items():
+            time = units.durations([times[name]])(times[name]) if name in times else ""
+            row.append(f"{time}, {times[name] / times['tiled']:.3g} ×" if time else UNKNOWN)
+        titles.append(f"{' '.join(found[0].case.device.split()[:2])}, n = {size}")
+    rows = [[f"[`{k.name}`](../{k.path})", *cells[k.name]] for k in kernels]
+    table = freshness.table(["kernel", *titles], rows, 4)
+    return "\n\n".join([table, *measured.stale_line(used, kernels)])
 
 
 def gallery(kernels: Sequence[Kernel]) -> str:
     """The table of all kernels that are neither rungs nor the tutorials'."""
-    rows = [
-        [f"[`{k.name}`](../{k.path})", k.summary, "; ".join(header(k).get("Measured", ()))]
-        for k in kernels
-    ]
-    return _table(["kernel", "what it shows", "measured"], rows, ["left", "left", "left"])
-
-
-def _table(headers: list[str], rows: list[list[str]], align: list[str]) -> str:
-    return tabulate(rows, headers, "pipe", colalign=align, disable_numparse=True)
+    rows = [[f"[`{k.name}`](../{k.path})", k.summary, "; ".join(header(k).get("Measured", ()))]
+            for k in kernels]  # fmt: skip
+    return freshness.table(["kernel", "what it shows", "measured"], rows, 0)
 
 
 def written(page: str) -> str:
@@ -205,7 +153,9 @@ def written(page: str) -> str:
     parts: dict[str, Callable[[re.Match[str]], str]] = {
         r"rung (?P<name>\S+) (?:(?P<file>\S+) )?`(?P<text>[^`]+)` (?P<count>\d+)": lesson,
         "ladder": lambda _: ladder(known.group("ladder"), records),
+        "misses": lambda _: misses(known.group("ladder")[2:7], records),
         "gallery": lambda _: gallery(others),
+        "tutorial": lambda _: tutorial(known.group("tutorial")),
     }
     for mark, made in parts.items():
         last = f"<!-- /{mark.split()[0]} -->"
@@ -216,16 +166,5 @@ def written(page: str) -> str:
     return page
 
 
-def outdated() -> dict[Path, str]:
-    """The page if it does not hold what it must, with what that is."""
-    old = PAGE.read_text(encoding="utf-8")
-    new = written(old)
-    return {PAGE: new} if new != old else {}
-
-
-def main() -> int:
-    return freshness.finish(outdated())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(freshness.finish(dict.fromkeys(PAGES, written)))

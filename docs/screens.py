@@ -6,7 +6,9 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -84,6 +86,24 @@ def stamped(svg: str, data: str) -> str:
     head, _, tail = svg.rpartition("</svg>")
     digest = hashlib.sha256(data.encode()).hexdigest()
     return f"{head}<!-- data {digest} --></svg>{tail}"
+
+
+def drawn(draw: Callable[[Path], None], data: object) -> str:
+    """A chart as SVG, with a hash of its data."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "chart.svg"
+        draw(path)
+        return stamped(path.read_text(encoding="utf-8"), repr(data))
+
+
+def kept(made: Callable[[], str]) -> Callable[[str], str]:
+    """A new chart, or the old one if that shows the same."""
+
+    def written(old: str) -> str:
+        new = made()
+        return old if same_chart(old, new) else new
+
+    return written
 
 
 def same_chart(old: str, new: str) -> bool:

@@ -15,10 +15,11 @@ from matbench.records.outcome import Outcome
 from matbench.show import outcomes, terminal
 
 readme = script("docs/generate_readme.py")
-screens = readme.screens
+screens, freshness = readme.screens, readme.freshness
+published = script("docs/generate_published.py")
 
 DOCS = ROOT / "docs"
-WRITTEN = readme.pages()
+WRITTEN = readme.pages() | published.pages()
 IMAGES = (".svg", ".png")
 
 pytestmark = needs_plots
@@ -29,7 +30,7 @@ def name(path: Path) -> str:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    assert [name(path) for path in readme.outdated()] == [], "run `make docs`"
+    assert [name(path) for path in freshness.outdated(WRITTEN)] == [], "run `make docs`"
 
 
 def test_every_picture_is_generated_and_shown() -> None:
@@ -66,7 +67,7 @@ def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
     old = path.read_text(encoding="utf-8")
     noticed = []
     for block in re.findall(r"^<!-- (\w+) -->$", old, re.MULTILINE):
-        emptied = readme.inserted(old, block, "nothing")
+        emptied = freshness.inserted(old, block, "nothing")
         if WRITTEN[path](emptied) != emptied:
             pattern = rf"(?s)(<!-- {block} -->\n.*?)(\d)"
             changed = re.sub(pattern, other_digit, old, count=1)
@@ -75,7 +76,7 @@ def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
     assert noticed
 
 
-@pytest.mark.parametrize("path", readme.CHARTS, ids=name)
+@pytest.mark.parametrize("path", [*readme.CHARTS, published.CHART], ids=name)
 def test_a_mark_that_moved_is_noticed(path: Path) -> None:
     old = path.read_text(encoding="utf-8")
     assert screens.same_chart(old, old)
@@ -106,3 +107,25 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
     )
     slower = [found[0], outcome("kahan", ms=0.4, **at)]
     assert screens.words(screen(slower)) != words
+
+
+# Published kernels
+
+
+def test_the_page_on_published_kernels_tells_what_was_measured() -> None:
+    page, (_, rows, libraries) = published.PAGE.read_text(encoding="utf-8"), published.read()
+    single = [row for row in rows if row["precision"] == "float32"]
+    fastest = sorted({row["repository"]: float(row["tflops"]) for row in single[::-1]}.values())
+    low, high = (100 * fastest[at] / libraries["float32"] for at in (-6, -2))
+    wider = [row for row in rows if not row["where"] and float(row["tflops"]) > 10]
+    for told in (
+        f"the {len(rows)} functions", f"{sum(bool(r['where']) for r in rows)} of {len(rows)}",
+        f"All {len(single)} in float32", f"{low:.0f}% to {high:.0f}%", "13 others five give",
+    ):  # fmt: skip
+        assert told in " ".join(page.split()), told
+    assert len(wider) == 5
+    assert {row["max_rel_err"] for row in single} == {"4.7e-06"}
+    speed = {row["function"]: float(row["tflops"]) for row in rows}
+    assert 2 * speed["gemm_v06_vectorized_double_buffered"] < speed["gemm_v06_vectorized"]
+    conflicts = speed["sgemmResolveBankConflicts"], speed["sgemmResolveBankExtraCol"]
+    assert max(conflicts) < speed["sgemmVectorize"]

@@ -23,25 +23,10 @@ from support.records import device, outcome
 
 from matbench import signals
 from matbench.cli import main
-from matbench.features.grade.record import Grade
-from matbench.features.timeline.record import Timeline
 from matbench.features.watch.versions import SavedVersion
 from matbench.features.watch.view import screen
 from matbench.kernelfile import catalogue, front_matter
-from matbench.model import Conditions, DeviceInfo, FrontMatter, LaunchRules, Problem
-from matbench.records.comparison import Comparison
-from matbench.records.environment import Environment
-from matbench.records.outcome import (
-    Accuracy,
-    BlockTimes,
-    Build,
-    CaseRecord,
-    Claims,
-    ErrorCells,
-    Outcome,
-    Sustained,
-    Timing,
-)
+from matbench.model import FrontMatter, LaunchRules, Problem
 from matbench.worker.comparing import Contender
 
 LINKED = [
@@ -49,6 +34,9 @@ LINKED = [
 ]  # fmt: skip
 
 generator = script("docs/generate_readme.py")
+records = script("docs/generate_records.py")
+freshness = generator.freshness
+measured = script("docs/measured.py")
 #: The size of the README's tables.
 SIZE: dict[str, Any] = {"problem": Problem(1000, 1000, 1000)}
 
@@ -87,29 +75,31 @@ def test_pages_name_every_result_that_is_stale() -> None:
     _, ladder = record_files.read(generator.LADDER)
     first = [o for o in ladder if o.case.kernel in generator.FIRST_KERNELS]
     for path, found in (("README.md", first), ("docs/results.md", tutorial)):
-        changed = generator.stale(found, catalogue.builtin())
+        changed = measured.stale(found, catalogue.builtin())
         told = "".join(re.findall(r"^\*\*Stale:\*\*.*$", page(path), re.MULTILINE))
         assert set(re.findall(r"`(.+?)`", told)) >= set(changed), path
 
 
-def test_a_kernel_that_changed_or_went_is_stale() -> None:
+def test_a_kernel_that_changed_or_went_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     tiled = next(kernel for kernel in catalogue.builtin() if kernel.name == "tiled")
     same = outcome("tiled", sha256=tiled.sha256, **SIZE)
     other, gone = outcome("kahan", **SIZE), outcome("gone", **SIZE)
-    assert generator.stale([same], catalogue.builtin()) == []
-    assert generator.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
-    table = generator.table(([], [same, other, gone]), catalogue.builtin())
-    assert table.splitlines()[-1].endswith("measured: `gone`, `kahan`.")
-    assert "Stale" not in generator.table(([], [same]), catalogue.builtin())
+    assert measured.stale([same], catalogue.builtin()) == []
+    assert measured.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
+    tutorial = generator.TABLES["tutorial"]
+    for found, names in (([same, other, gone], " `gone`, `kahan`"), ([same], None)):
+        monkeypatch.setattr(generator, "read", lambda _, found=found: ([], found))
+        told = generator.table(tutorial, catalogue.builtin()).splitlines()[-1]
+        assert told.partition(" measured:")[2].strip(".") == (names or ""), told
 
 
 def test_text_outside_the_markers_stays() -> None:
     text = "before\n<!-- x -->\nold\n<!-- /x -->\nafter\n"
     new = "before\n<!-- x -->\n\nnew\n\n<!-- /x -->\nafter\n"
-    assert generator.inserted(text, "x", "new") == new
-    assert generator.inserted(new, "x", "new") == new
+    assert freshness.inserted(text, "x", "new") == new
+    assert freshness.inserted(new, "x", "new") == new
     with pytest.raises(ValueError, match="markers of 'y'"):
-        generator.inserted(text, "y", "new")
+        freshness.inserted(text, "y", "new")
 
 
 # Parts written by hand
@@ -166,15 +156,23 @@ def test_the_exit_codes_stand_in_one_table() -> None:
 
 
 def test_records_are_described_field_by_field() -> None:
-    found = tables(page("docs/records.md"))
-    kinds: list[type[msgspec.Struct]] = [
-        Environment, DeviceInfo, Outcome, CaseRecord, Claims, Build, Accuracy, Timing, Conditions,
-        Sustained, BlockTimes, ErrorCells, Timeline, Comparison, Grade,
-    ]  # fmt: skip
-    for number, kind in enumerate(kinds, 1):
-        told = named([[row[0]] for row in found[f"field {number}"]])
-        tag = kind.__struct_config__.tag_field
-        assert [field for field in told if field != tag] == list(kind.__struct_fields__), kind
+    text = page("docs/records.md")
+    assert freshness.outdated(records.PAGES) == {}, "run `python docs/generate_records.py`"
+    assert f"| {records.MISSING} |" not in text
+    described = next(iter(records.PAGES.values()))
+    new = re.sub(r"^\| `sha256` .*\n", "", text, count=1, flags=re.MULTILINE)
+    assert f"| `sha256` | string | {records.MISSING} |" in described(new)
+    assert described(text.replace("| `status` | `measured`, ", "| `status` | ")) == text
+    with pytest.raises(ValueError, match="a table for each type"):
+        described(text.replace("| field | type | meaning |", "| field | meaning |", 1))
+
+
+def test_pages_and_their_generators_are_short() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PAGES}
+    long = {"ladder.md": 650, "kernels.md": 650, "results.md": 650}
+    assert [name(path) for path in PAGES if lines[path] > long.get(path.name, 300)] == []
+    generators = (ROOT / "docs").glob("generate_*.py")
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 650
 
 
 def test_every_command_has_an_example() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import freshness
+import judged
 import msgspec
 import screens
 from rich.console import Console
@@ -52,6 +53,7 @@ BESIDE_NVBENCH = ROOT / "results" / "h200-nvbench.json"
 PICTURE = ROOT / "docs" / "terminal.svg"
 LADDER = ROOT / "results" / "h200-ladder.jsonl"
 CHART = ROOT / "docs" / "ladder.svg"
+JUDGES = ROOT / "docs" / "judges.svg"
 SIZES = ("1000", "4096")
 EXAMPLES = ROOT / "docs" / "examples"
 FIRST_RUN = EXAMPLES / "first-run.json"
@@ -326,6 +328,7 @@ def error_chart() -> str:
 
 CHARTS: dict[Path, Callable[[], str]] = {
     CHART: ladder_chart,
+    JUDGES: lambda: drawn(judged.drawn, judged.read()),
     READING / "timeline.svg": timeline_chart,
     READING / "error-map.svg": error_chart,
 }
@@ -376,12 +379,18 @@ def pages() -> Pages:
     def grades(page: str) -> str:
         return inserted(page, "grades", grade_table(kernels))
 
+    def judges(page: str) -> str:
+        page = inserted(page, "rules", judged.rules_table(judged.read()))
+        page = inserted(page, "scores", judged.scores_table(judged.read()))
+        return inserted(page, "tricks", judged.tricks_table(judged.expected()))
+
     def reading_page(page: str) -> str:
         return inserted(page, "run", run_screen(records))
 
     return {
         ROOT / "README.md": readme,
         ROOT / "docs" / "grade.md": grades,
+        ROOT / "docs" / "judges.md": judges,
         ROOT / "docs" / "results.md": results,
         ROOT / "docs" / "reading-the-table.md": reading_page,
         ROOT / "docs" / "timing.md": timing,

@@ -77,7 +77,9 @@ def scores_table(record: dict[str, Any]) -> str:
                 f"{len(accepted)} of {count[False]}{_named(accepted)}"
             )
         rows.append(row)
-    return tabulate(rows, headers="keys", tablefmt="pipe")
+    side, [drawn] = record["side"], {row["judged"] for row in record["verdicts"]}
+    table = tabulate(rows, headers="keys", tablefmt="pipe")
+    return f"{table}\n\nM = N = {side}; each result is judged with {drawn} sets of operands."
 
 
 def _named(accepted: Iterable[dict[str, Any]]) -> str:

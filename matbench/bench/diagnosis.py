@@ -143,8 +143,7 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     if trial.R is None:
         return None
     if trial.typical is None:
-        is_small = _multiple(C, trial, bound) is not None
-        return _of_lower_precision(C, trial, case) if is_small else None
+        return _of_lower_precision(C, trial, case) if _multiple(C, trial, bound) else None
     T, dense = trial.typical.T, trial.typical.dense
     together = bound.excess(C, trial) > MOST_EXCESS
     looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)

@@ -39,11 +39,10 @@ _POINTERS = {storage: text for text, storage in reversed(model.STORAGE.items())}
 class Verification(msgspec.Struct, frozen=True):
     """What `verify` found; it is true if C is right.
 
-    `multiple` is the largest error as a multiple of what is allowed, at most 1 if C is right, and
-    `at` its place: row and column, in a batch after the indices of the product. `expected` and
-    `found` are the values there. Of the `elements`, so many were `compared` one by one, the others
-    by C·x = A·(B·x) if it `is_sampled`; of the former, so many are `wrong`. `reason` says what C
-    looks like, and is empty if it is right.
+    `multiple` is the largest error as a multiple of what is allowed, at most 1 if C is right, `at`
+    its place (row and column, in a batch after the indices of the product), where `expected` and
+    `found` are. Of the `elements`, so many were `compared` one by one, and of these are `wrong`;
+    the others by C·x = A·(B·x) if it `is_sampled`. `reason` says what C looks like, if not right.
     """
 
     ok: bool
@@ -62,13 +61,13 @@ class Verification(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         of = f"{self.compared:,} of {self.elements:,} elements"
-        parts = [
+        parts = (
             f"{'right' if self.ok else 'wrong'}: largest error {self.multiple:.3g} × the bound, at "
             f"C{[*self.at]}: expected {self.expected:.9g}, found {self.found:.9g}",
             "" if self.ok else f"{self.wrong:,} of {self.compared:,} elements wrong",
             self.reason,
             f"{of} compared one by one, the others by C·x = A·(B·x)" if self.is_sampled else "",
-        ]
+        )
         return "; ".join(filter(None, parts))
 
 
@@ -82,12 +81,11 @@ def verify(
 ) -> Verification:  # fmt: skip
     """Whether C is alpha·op(A)·op(B) + beta·old_C, as exact as its types and claims let expect.
 
-    op(A) is M×K, op(B) is K×N and C is M×N, with more dimensions before these for a batch, as in
-    `numpy.matmul`: arrays of NumPy, PyTorch, CuPy, JAX, Numba and others, which are copied to the
-    host. Claims have the names and values of front matter; `precision` is that of A by default.
-    `scale_a` and `scale_b` are the factors of what `scales` names, the same in a whole batch. With
-    `random_signs`, the elements of A and of B were drawn around 0, each independently: then a
-    tighter bound holds for float32 and 8-bit operands.
+    op(A) is M×K, op(B) K×N and C M×N, in a batch with more dimensions before, as of
+    `numpy.matmul`: arrays of NumPy, PyTorch, CuPy, JAX, Numba, …, which are copied to the host.
+    Claims have the names and values of front matter; `scale_a` and `scale_b` are the factors of
+    what `scales` names, for a whole batch. `random_signs`: the elements of A and of B were drawn
+    around 0, each independently, so that a tighter bound holds for float32 and 8-bit operands.
 
     `UsageError`: an argument is not allowed, or A or B are not finite.
     """
@@ -187,9 +185,6 @@ def _read(X: Array, name: str, kernel: Kernel, problem: Problem, scale: Any) -> 
         return X * scaling.spread(factors, contract.scales, name, problem).astype(np.float64)
 
 
-# -- one product -----------------------------------------------------------------------------------
-
-
 class _Product(NamedTuple):
     """op(A), op(B), C and C before, and what C is held to."""
 
@@ -233,20 +228,21 @@ class _Product(NamedTuple):
         problem, contract = self.problem, self.kernel.contract
         A, B, old = self.A[rows], self.B[:, columns], self.old[rows][:, columns]
         R = (doubled.product if contract.precision == "float64" else trials.in_float64)(A, B)
-        S = trials.in_float64(np.abs(A), np.abs(B)) if (A < 0).any() or (B < 0).any() else R
+        S = trials.in_float64(A, B, np.abs) if (A < 0).any() or (B < 0).any() else R
         trial = trials.of_problem(Trial("verify", (A, B), R=R, S=S), problem, old, contract)
         if not (self.random_signs and trials.has_typical_sums(contract)):
             return trial
-        T = np.outer(*(np.sqrt(np.sum(np.square(X, dtype=np.float64), 1)) for X in (A, B.T)))
+        T = np.outer(*(np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64)) for X in (A, B.T)))
         T *= abs(problem.alpha) / math.sqrt(problem.K)
         typical = oracle.Typical(T, np.zeros(len(A), np.bool_), abs(problem.beta * old))
         return trial._replace(typical=typical)
 
     def likeness(self, rows: Array) -> list[str]:
         """What C looks like, in a large product by a part that is spread over these rows."""
-        few = rows[:: 1 + len(rows) // math.isqrt(1 + diagnosis.MOST_OPERATIONS // self.problem.K)]
-        work = len(few) * self.C.shape[1] * self.problem.K
-        columns = slice(None, None, 1 + work // diagnosis.MOST_OPERATIONS)
+        K, most = self.problem.K, diagnosis.MOST_OPERATIONS
+        few = rows[:: 1 + max(len(rows) // math.isqrt(1 + most // K), len(rows) * K // trials.PART)]
+        work = len(few) * self.C.shape[1] * K
+        columns = slice(None, None, 1 + max(work // most, self.B.size // trials.PART))
         C = self.C[few, columns]
         problem = msgspec.structs.replace(self.problem, M=len(few), N=C.shape[1])
         part = self.trial(few, columns), self.bound, model.Case(self.kernel, problem, {}, None)

@@ -16,6 +16,7 @@ from support.paths import ROOT
 import matbench
 from matbench.bench import diagnosis
 from matbench.bench import verify as module
+from matbench.workloads.matmul import trials as matmul
 
 M, N, K = 70, 90, 129
 RANDOM = np.random.default_rng(5)
@@ -174,8 +175,12 @@ def test_a_wrong_product_is_described(name: str) -> None:
     assert reason in str(found)
 
 
-def test_a_mistake_in_a_large_product_is_described_by_a_part_of_it(monkeypatch: Any) -> None:
+@pytest.mark.parametrize("part", [2**21, 2**12])
+def test_a_mistake_in_a_large_product_is_described_by_a_part_of_it(
+    part: int, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(module, "_MOST", 2**16)
+    monkeypatch.setattr(matmul, "PART", part)
     monkeypatch.setattr(diagnosis, "MOST_OPERATIONS", 2**17)
     found = matbench.verify(A, B, A[:, :-1] @ B[:-1])
     assert found.reason == "it leaves out the last term of K"

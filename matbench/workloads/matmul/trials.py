@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
-from functools import partial
+from functools import partial, reduce
+from operator import iadd
 from typing import NamedTuple
 
 import numpy as np
@@ -149,11 +150,10 @@ def in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) ->
     """of(A) · of(B) in float64, by parts of the terms, so that no long matrix is copied as a
     whole."""
     (M, K), N = A.shape, B.shape[1]
-    R, step = np.zeros((M, N)), max(1, min(M, N), PART // max(M, N))
-    for k in range(0, K, step):
-        a, b = of(A[:, k : k + step]), of(B[k : k + step])
-        R += a.astype(np.float64) @ b.astype(np.float64)
-    return R
+    step = max(1, min(M, N), PART // max(M, N))
+    places = (slice(k, k + step) for k in range(0, K, step))
+    parts = (of(A[:, k]).astype(np.float64) @ of(B[k]).astype(np.float64) for k in places)
+    return reduce(iadd, parts)
 
 
 def _kept(what: str, A: Array, B: Array, cache: Cache, make: Callable[[], Float64]) -> Float64:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import freshness
+import judged
 import msgspec
 import screens
 from freshness import ROOT
@@ -239,6 +240,7 @@ def error_chart() -> str:
 
 CHARTS: dict[Path, Callable[[], str]] = {
     CHART: ladder_chart,
+    DOCS / "judges.svg": lambda: screens.drawn(judged.drawn, judged.read()),
     READING / "timeline.svg": timeline_chart,
     READING / "error-map.svg": error_chart,
 }
@@ -252,6 +254,7 @@ def pages() -> freshness.Pages:
     blocks: dict[Path, Mapping[str, Callable[[], str]]] = {
         ROOT / "README.md": {"results": partial(first_table, kernels)},
         DOCS / "grade.md": {"grades": partial(grade_table, kernels)},
+        DOCS / "judges.md": judged.BLOCKS,
         DOCS / "results.md": results,
         DOCS / "reading-the-table.md": {"run": run_screen},
         DOCS / "timing.md": {"nvbench": figures},

@@ -9,14 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matbench.bench.verify import Verification, verify
     from matbench.cli.judge import Judge
     from matbench.cli.verdicts import Comparisons, Records, Verdict, read
     from matbench.errors import MatbenchError, UsageError
 
 __version__ = "0.1.0"
-__all__ = ["Comparisons", "Judge", "MatbenchError", "Records", "UsageError", "Verdict", "read"]
+__all__ = [
+    "Comparisons", "Judge", "MatbenchError", "Records", "UsageError", "Verdict", "Verification",
+    "read", "verify",
+]  # fmt: skip
 
 _PLACES = {
+    "matbench.bench.verify": ("Verification", "verify"),
     "matbench.errors": ("MatbenchError", "UsageError"),
     "matbench.cli.judge": ("Judge",),
     "matbench.cli.verdicts": ("Comparisons", "Records", "Verdict", "read"),

@@ -12,6 +12,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.devices import gpu
 from support.kernels import own_file, saved
@@ -194,3 +195,37 @@ def test_mutants_are_drawn_from_folders_that_there_are(load: Any) -> None:
 def test_mutants_that_are_set_aside_change_files_that_there_are() -> None:
     files = {mutant["file"] for mutant in table(FOLDER / "mutants.toml")["mutant"]}
     assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+# -- judges --------------------------------------------------------------------------------------
+
+
+def test_the_page_on_judges_shows_the_rules_of_the_benchmark(load: Any) -> None:
+    judges = load("judges")
+    shown = json.loads((ROOT / "results" / "cpu-judges.json").read_bytes())
+    assert shown["rules"] == json.loads(msgspec.json.encode([*judges.RULES, *judges.VERIFY]))
+    assert {row["rule"] for row in shown["verdicts"]} == {rule["name"] for rule in shown["rules"]}
+    assert {row["judged"] for row in shown["verdicts"]} == {judges.DRAWN}
+    sources = [rule.source for rule in judges.RULES]
+    assert [source for source in sources if not re.fullmatch("[0-9a-f]{40}", source[2])] == []
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_judges_tell_float64_sums_from_those_of_other_inputs(number: int, load: Any) -> None:
+    """And `verify` accepts every honest result, of each rule's operands."""
+    judges = load("judges")
+    rule = msgspec.structs.replace([*judges.RULES, *judges.VERIFY][number], K=128)
+    found = {row["result"]: row for row in judges.verdicts(rule, side=16, drawn=1)}
+    assert found["float64 sums"]["accepted"] == 1
+    assert found["the result of other inputs"]["accepted"] == 0
+    assert found["operands of 4 bits"]["verified"] == 0
+    assert [row["result"] for row in found.values() if row["honest"] and not row["verified"]] == []
+    assert sum(row["honest"] for row in found.values()) == 7
+
+
+@pytest.mark.long
+def test_verdicts_of_a_judge_are_those_that_the_page_shows(load: Any) -> None:
+    judges = load("judges")
+    [rule] = [rule for rule in judges.RULES if rule.name == "kernelbot"]
+    shown = json.loads((ROOT / "results" / "cpu-judges.json").read_bytes())["verdicts"]
+    assert judges.verdicts(rule) == [row for row in shown if row["rule"] == rule.name]

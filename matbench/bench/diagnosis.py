@@ -41,7 +41,7 @@ _SMALL = 1 / 32
 #: From so many errors on, their size says how inputs were rounded.
 _MANY = 64
 #: Larger products are not tried, because that would take too long.
-_MOST_OPERATIONS = 2**29
+MOST_OPERATIONS = 2**29
 #: How often each is added is only found out for so many terms.
 _MOST_TERMS = 2048
 #: The bits of significands of 16 bits, and what names float16.
@@ -76,9 +76,8 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     """One line: the count, the first wrong element, its expected value, and the pattern."""
     wrong = wrong_elements(C, trial, bound)
     count = int(wrong.sum())
-    multiple = _multiple(C, trial, bound)
-    imprecise = _imprecise(C, trial, bound, case, is_small=multiple is not None)
     if count == 0:
+        imprecise = _imprecise(C, trial, bound, case)
         if imprecise is None:
             return "right when compared again: not deterministic"
         return f"no element is wrong alone, but all are together: {imprecise}"
@@ -89,13 +88,15 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
     parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    multiple, like = _multiple(C, trial, bound), likeness(C, trial, bound, case)
     parts += [multiple] if multiple else []
-    like = _recognised(C, trial, bound, case)
-    if like is not None:
-        return "; ".join([*parts, like])
-    if imprecise is not None:
-        return "; ".join([*parts, imprecise])
-    return "; ".join(parts + patterns(C, expected, wrong, case.params))
+    said = patterns(C, expected, wrong, case.params) if like is None else [like]
+    return "; ".join(parts + said)
+
+
+def likeness(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
+    """What all of a wrong C is, or what its errors are like, in words; None if that is unknown."""
+    return _recognised(C, trial, bound, case) or _imprecise(C, trial, bound, case)
 
 
 def place(index: int, shape: tuple[int, ...], problem: Problem) -> str:
@@ -118,7 +119,7 @@ def patterns(C: Array, expected: Array, wrong: Mask, params: Mapping[str, int]) 
             _nan(C, wrong),
             _rearranged(C, expected, wrong),
             _offset(C, expected, wrong),
-            _where(wrong, params),
+            region(wrong, params),
         )
         if text
     ]
@@ -136,13 +137,13 @@ def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
     return f"largest error {most:{'.3g' if most < 1000 else ',.0f'}} × the bound"
 
 
-def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case, *, is_small: bool) -> str | None:
+def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     """What sums or inputs of fewer bits would explain: errors that random signs reveal, or those
     with which C would be right if that were declared."""
     if trial.R is None:
         return None
     if trial.typical is None:
-        return _of_lower_precision(C, trial, case) if is_small else None
+        return _of_lower_precision(C, trial, case) if _multiple(C, trial, bound) else None
     T, dense = trial.typical.T, trial.typical.dense
     together = bound.excess(C, trial) > MOST_EXCESS
     looked_at = (dense if together else np.isfinite(T) & ~dense) & (T > 0)
@@ -262,7 +263,7 @@ def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
     return None
 
 
-def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
+def region(wrong: Mask, params: Mapping[str, int]) -> str | None:
     """The region: all, the edge, all lines from one on, part of every period, or what is within."""
     if wrong.all():
         return "every element"
@@ -323,7 +324,7 @@ def _recognised(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     """What C is, in words; None if it is not recognised."""
     problem = case.problem
     size = problem.M * problem.N * problem.K
-    if problem.workload != "matmul" or size > _MOST_OPERATIONS or trial.S is None:
+    if problem.workload != "matmul" or size > MOST_OPERATIONS or trial.S is None:
         return None
     if not np.isfinite(C).all():
         return None

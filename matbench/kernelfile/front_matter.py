@@ -382,23 +382,10 @@ class Reader:
 
     def check_types(self, kernel: Kernel) -> None:
         """The same for its scales and its accumulator; all other keys, and the types, are valid."""
-        contract = kernel.contract
-        if kernel.scales is not None:
-            if contract.storage not in EIGHT_BITS:
-                known = listed(EIGHT_BITS)
-                self.wrong(
-                    f"scales: only for operands of {known}, not {contract.storage}", "scales"
-                )
-            if contract.result == "int32":
-                self.wrong("scales: C is int32, so there are none; leave it out", "scales")
-            if kernel.batch != 1:
-                self.wrong("scales: not for batches", "scales")
-        if kernel.promotes is not None and kernel.accumulator != "float22":
-            self.wrong('promotes: only with accumulator = "float22"', "promotes")
-        suits = {"int32": INTEGERS, "float22": tuple(set(EIGHT_BITS) - set(INTEGERS))}
-        if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
-            sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
-            self.wrong(f"accumulator: {sums}", "accumulator")
+        for reason, key in unsuitable(kernel):
+            self.wrong(reason, key)
+        if kernel.scales is not None and kernel.batch != 1:
+            self.wrong("scales: not for batches", "scales")
 
     def check_constants(self, kernel: Kernel) -> None:
         """Check that constants can have their names in C++ and in expressions, and evaluate `[let]`
@@ -512,6 +499,22 @@ class Reader:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
             )
+
+
+def unsuitable(kernel: Kernel) -> Iterator[tuple[str, str]]:
+    """Why its scales and accumulator do not suit its types, with the key of each reason."""
+    contract = kernel.contract
+    if kernel.scales is not None and contract.storage not in EIGHT_BITS:
+        known = listed(EIGHT_BITS)
+        yield f"scales: only for operands of {known}, not {contract.storage}", "scales"
+    if kernel.scales is not None and contract.result == "int32":
+        yield "scales: C is int32, so there are none; leave it out", "scales"
+    if kernel.promotes is not None and kernel.accumulator != "float22":
+        yield 'promotes: only with accumulator = "float22"', "promotes"
+    suits = {"int32": INTEGERS, "float22": tuple(set(EIGHT_BITS) - set(INTEGERS))}
+    if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
+        sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
+        yield f"accumulator: {sums}", "accumulator"
 
 
 def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:

@@ -367,12 +367,19 @@ def accuracy(C: Array, trial: Trial, bound: Bound) -> Accuracy:
     """The errors of C on a trial that is not exact, as the host computes them."""
     R, _ = trial.sums
     with np.errstate(all="ignore"):
-        error, allowed = np.abs(C.astype(np.float64) - R), bound.of(trial)
-        share = np.where(allowed > 0, error / allowed, np.where(error == 0, 0.0, np.inf))
+        error = np.abs(C.astype(np.float64) - R)
+        share = shares(error, bound.of(trial))
         scale = np.abs(R) if trial.scale is None else trial.scale
         relative = (error / scale)[scale != 0]
         largest, total = float(relative.max(initial=0.0)), float(relative.sum())
         return accuracy_of(largest, total, relative.size, float(share.max(initial=0.0)))
+
+
+def shares(errors: Float64, allowed: Float64) -> Float64:
+    """Errors as multiples of what is allowed; infinite for NaN."""
+    with np.errstate(all="ignore"):
+        share = np.where(allowed > 0, np.abs(errors) / allowed, np.where(errors == 0, 0.0, np.inf))
+    return np.nan_to_num(share, nan=np.inf, posinf=np.inf)
 
 
 def total(parts: Array) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
-from functools import partial
+from functools import partial, reduce
+from operator import iadd
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +38,8 @@ from matbench.workloads.oracle import (
 )
 from matbench.workloads.rounding import LARGEST, numbers, rounded
 
-#: Products with so few rows or columns are computed by parts of so many numbers.
-_NARROW, _PART = 16, 2**24
+#: Products are computed by parts of so many numbers: larger ones leave the cache.
+PART = 2**21
 #: The largest number of inputs of a type, for which the float64 reference has no rounding error.
 _LARGEST_DRAWN: dict[Storage, int] = {"int8": 127, "int32": 2**17}
 #: The largest of small whole numbers, which all types of 16 bits or more have.
@@ -63,11 +64,11 @@ def trials(problem: Problem, contract: NumericContract, cache: Cache) -> Trials:
     others: list[Callable[[], Trial]] = [partial(integer_trial, problem, contract)]
     if contract.storage in (*EIGHT_BITS, *INTEGERS):
         others += [partial(numbers_trial, problem, contract, name) for name in "AB"]
-    completed = _completed(reference, problem, added, contract)
+    completed = of_problem(reference, problem, added, contract)
     return Trials(
         completed,
-        _completed(given, problem, added, contract) if is_rounded else None,
-        [lambda make=make: _completed(make(), problem, added, contract) for make in others],  # type: ignore[misc]
+        of_problem(given, problem, added, contract) if is_rounded else None,
+        [lambda make=make: of_problem(make(), problem, added, contract) for make in others],  # type: ignore[misc]
         _signed_trial(problem, contract, reference, completed, cache),
     )
 
@@ -106,7 +107,7 @@ def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple
     return A, B
 
 
-def _completed(
+def of_problem(
     trial: Trial, problem: Problem, C: Float32 | None, contract: NumericContract
 ) -> Trial:
     """Turns the trial of A·B into that of alpha·A·B + beta·C."""
@@ -115,11 +116,11 @@ def _completed(
         R, S = trial.sums
         trial = trial._replace(R=alpha * R + added, S=abs(alpha) * S + np.abs(added))
     if trial.R is not None and contract.result == "int32":
-        trial = trial._replace(R=_wrapped(trial.R))
+        trial = trial._replace(R=wrapped(trial.R))
     return trial._replace(C=C)
 
 
-def _wrapped(R: Float64) -> Float64:
+def wrapped(R: Float64) -> Float64:
     """Sums of int32, which are modulo 2³²."""
     return R - 2.0**32 * np.floor((R + 2.0**31) / 2.0**32)
 
@@ -137,32 +138,22 @@ def product(
     In S, inputs count as at least `least`. If no input is smaller, S is the same array as R.
     With `twice`, it is computed in twice the precision and rounded once.
     """
-    exact = doubled.product if twice else _in_float64
+    exact = doubled.product if twice else in_float64
     R = _kept("R twice" if twice else "R", A, B, cache, partial(exact, A, B))
     if not (least > A).any() and not (least > B).any():
         return R, R
-    sizes = partial(_in_float64, A, B, lambda part: np.maximum(np.abs(part), least))
+    sizes = partial(in_float64, A, B, lambda part: np.maximum(np.abs(part), least))
     return R, _kept(f"S/{least}" if least else "S", A, B, cache, sizes)
 
 
-def _in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) -> Float64:
-    """of(A) · of(B) in float64; if C is narrow, by parts, so that no long matrix is copied as a
+def in_float64(A: Array, B: Array, of: Callable[[Array], Array] = np.asarray) -> Float64:
+    """of(A) · of(B) in float64, by parts of the terms, so that no long matrix is copied as a
     whole."""
-
-    def product(a: Array, b: Array) -> Float64:
-        result: Float64 = of(a).astype(np.float64) @ of(b).astype(np.float64)
-        return result
-
     (M, K), N = A.shape, B.shape[1]
-    if min(M, N) > _NARROW:
-        return product(A, B)
-    step = max(1, _PART // K)
-    with ThreadPoolExecutor() as at_once:
-        if M < N:
-            parts = at_once.map(lambda j: product(A, B[:, j : j + step]), range(0, N, step))
-        else:
-            parts = at_once.map(lambda i: product(A[i : i + step], B), range(0, M, step))
-        return np.concatenate([*parts], axis=int(M < N))
+    step = max(1, min(M, N), PART // max(M, N))
+    places = (slice(k, k + step) for k in range(0, K, step))
+    parts = (of(A[:, k]).astype(np.float64) @ of(B[k]).astype(np.float64) for k in places)
+    return reduce(iadd, parts)
 
 
 def _kept(what: str, A: Array, B: Array, cache: Cache, make: Callable[[], Float64]) -> Float64:
@@ -189,7 +180,7 @@ def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cac
     power = None if trial.scales is None else _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
-        R = _kept("R", A, B, cache, partial(_in_float64, A, B))
+        R = _kept("R", A, B, cache, partial(in_float64, A, B))
         return trial._replace(R=R if power is None else R * power)
     R, S = product(A, B, cache, twice=contract.precision == "float64")
     if power is not None:
@@ -234,8 +225,7 @@ def _signed_trial(
     precise than their reference; for int32 sums, which are exact; and for scales of blocks, as a
     few blocks may outweigh all others.
     """
-    known = contract.precision in ("float32", *EIGHT_BITS) and contract.scales != "blocks"
-    if not known or contract.sums_in == "float64" or contract.result == "int32":
+    if not has_typical_sums(contract):
         return None
 
     norms: list[Float64] = []
@@ -252,8 +242,14 @@ def _signed_trial(
         given.append(matrix * (1 - 2 * bits.reshape(matrix.shape).view(np.int8)))
     signed = trial._replace(name="signed", inputs=tuple(given))
     signed = _with_product(signed, problem, contract, cache)
-    signed = _completed(signed, problem, completed.C, contract)
+    signed = of_problem(signed, problem, completed.C, contract)
     return signed._replace(S=completed.S, norms=(norms[0], norms[1]))
+
+
+def has_typical_sums(contract: NumericContract) -> bool:
+    """Whether sums of terms with random signs are held to the bound of their typical size."""
+    known = contract.precision in ("float32", *EIGHT_BITS) and contract.scales != "blocks"
+    return known and contract.sums_in != "float64" and contract.result != "int32"
 
 
 class DrawnOrder(NamedTuple):
@@ -296,7 +292,7 @@ def sample_trial(
         typical = Typical(T, sparse, np.abs(added))
     rounded = single & (selection is Selection.ROUNDED)
     if contract.result == "int32":
-        R = _wrapped(R)
+        R = wrapped(R)
     return made._replace(R=R, S=S, C=C, typical=typical, single=rounded)
 
 

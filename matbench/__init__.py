@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matbench.bench.verify import Verification, verify
     from matbench.cli.judge import Judge
     from matbench.cli.verdicts import Comparisons, Records, Verdict, read
     from matbench.errors import MatbenchError, UsageError
+    from matbench.features.verify.verification import Verification, verify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _PLACES = {
-    "matbench.bench.verify": ("Verification", "verify"),
+    "matbench.features.verify.verification": ("Verification", "verify"),
     "matbench.errors": ("MatbenchError", "UsageError"),
     "matbench.cli.judge": ("Judge",),
     "matbench.cli.verdicts": ("Comparisons", "Records", "Verdict", "read"),

@@ -15,7 +15,7 @@ from support.paths import ROOT
 
 import matbench
 from matbench.bench import diagnosis
-from matbench.bench import verify as module
+from matbench.features.verify import verification as module
 from matbench.workloads.matmul import trials as matmul
 
 M, N, K = 70, 90, 129

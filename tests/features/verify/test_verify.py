@@ -232,16 +232,31 @@ def test_arrays_with_dlpack_alone_are_read() -> None:
     assert matbench.verify(*given).at == (1, 2)
 
 
-@pytest.mark.parametrize("kind", ["float32", "bfloat16", "float8_e4m3fn"])
-@pytest.mark.parametrize("library", ["torch", "jax"])
-def test_arrays_of_other_libraries(library: str, kind: str) -> None:
+KINDS = ("float32", "bfloat16", "float8_e4m3fn")
+ON_GPU = [("torch", kind, "cuda") for kind in KINDS] + [("cupy", "float32", "cuda")]
+ON_GPU += [("jax", kind, "cuda") for kind in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("library", "kind", "place"),
+    [
+        *((library, kind, "cpu") for library in ("torch", "jax") for kind in KINDS),
+        *(pytest.param(*of, marks=pytest.mark.gpu) for of in ON_GPU),
+    ],
+)
+def test_arrays_of_other_libraries(library: str, kind: str, place: str) -> None:
     imported = pytest.importorskip(library)
     if library == "torch":
-        a, b = (imported.from_numpy(X).to(getattr(imported, kind)) for X in (A, B))
+        a, b = (imported.from_numpy(X).to(place, getattr(imported, kind)) for X in (A, B))
         C = (a.double() @ b.double()).float().requires_grad_()
+    elif library == "cupy":
+        a, b = imported.asarray(A), imported.asarray(B)
+        C = (a.astype("float64") @ b.astype("float64")).astype("float32")
     else:
-        a, b = (imported.numpy.asarray(X, kind) for X in (A, B))
-        C = imported.numpy.asarray(np.asarray(a, np.float64) @ np.asarray(b, np.float64), "float32")
+        device = imported.devices(place)[0]
+        a, b = (imported.device_put(imported.numpy.asarray(X, kind), device) for X in (A, B))
+        C = np.asarray(a, np.float64) @ np.asarray(b, np.float64)
+        C = imported.device_put(imported.numpy.asarray(C, "float32"), device)
     assert matbench.verify(a, b, C)
     assert not matbench.verify(a, b, C + 1)
 

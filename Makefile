@@ -102,7 +102,7 @@ docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@$(BIN)/python docs/generate_records.py
 	@$(BIN)/python docs/site_pages.py
 
-# Its theme says at each start that its authors work on another program now.
+# mkdocs-material, which gets fixes until May 2027, says at each start what follows it.
 site: $(SITE) ## Build the site of these pages into build/site/ (needs Python 3.11)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/mkdocs.yml
 	@echo "Open build/site/index.html in a browser."

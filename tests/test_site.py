@@ -65,9 +65,11 @@ def test_the_site_is_read_from_the_disk(tmp_path: Path) -> None:
             window.prefer(scheme)
             for page in built:
                 assert look(window, page, width) == [], f"{page}, {scheme}, {width}"
-            window.open(tmp_path / "docs/architecture.html")
-            assert (ground(window, "body") > 128) == (scheme == "light")
-            assert ground(window, ".diagram svg") == 255
+            for name, picture in (("architecture", ".diagram svg"), ("ladder", "img[src$=svg]")):
+                window.open(tmp_path / f"docs/{name}.html")
+                assert (ground(window, "body") > 128) == (scheme == "light")
+                assert ground(window, picture) == 255
+        assert window.evaluate("document.querySelector('a[href$=\"02-tiled.cu.html\"]').href")
         window.evaluate("document.querySelector('.md-search__input').focus()")
         window.driver.switch_to.active_element.send_keys("coalesced")
         window.until("document.querySelector('.md-search-result__item a[href*=\"ladder.html\"]')")

@@ -208,7 +208,7 @@ def run(
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     where = cluster or device
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
-    launches.require_cuda(*(info for infos, _ in cases for info in infos))
+    launches.require_able(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster)
     interruption = Interruption()

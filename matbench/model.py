@@ -589,7 +589,10 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """The resources that a kernel uses, or the library that computed; None if unknown."""
+    """The resources that a kernel uses, or the library that computed; None if unknown.
+
+    `language` is what a compiler took the source as, if that is not CUDA C++.
+    """
 
     registers: Count | None = None
     static_shared_bytes: Count | None = None
@@ -597,3 +600,4 @@ class Resources(msgspec.Struct, frozen=True):
     spilled_bytes: Count | None = None
     max_threads_per_block: Count | None = None
     library: str | None = None
+    language: str | None = None

@@ -218,7 +218,9 @@ class _Program(Program):
             self.variable_bytes = int(program.get_build_info(backend.device, size))
         group = cl.kernel_work_group_info
         get = self.kernel.get_work_group_info
+        options = program.get_build_info(backend.device, cl.program_build_info.OPTIONS)
         self.resources = Resources(
+            language="C++ for OpenCL" if _CPLUSPLUS[0] in options else "OpenCL C",
             static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
             max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )

@@ -113,10 +113,11 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     heading += sustained_line(outcomes)
     timed = [r.outcome for r in table.rows if r.rivals and r.outcome.case.device_kind == "cpu"]
     if doubtful := sum(bool(_doubts(outcome.timing)) for outcome in timed):
+        is_open = any(row.mark and row.notes for group in ranked for row in group.rows)
         heading.append(
             f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and "
-            "no failure. Trust each only within its ±; a note marks those that leave open which is "
-            "fastest"
+            "no failure. Trust each only within its ±"
+            + ("; a note marks those that leave open which is fastest" if is_open else "")
         )
     slowed = [
         one.blocks.perturbation or 0.0

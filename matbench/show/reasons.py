@@ -73,9 +73,12 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     if records[0].comparison is not None:
         return records[0].comparison.reason
     sides = [record.baseline for record in records], [record.candidate for record in records]
+    names = records[0].baseline_name, records[0].candidate_name
     untimed = [
-        f"{one.case.kernel}: {one.status}: {outcome_reason(one, *others) or 'not timed'}"
-        for one, *others in sides
+        f"{name}: {one.status}: {reason}"
+        if (reason := outcome_reason(one, *others))
+        else f"{name}: right, not timed"
+        for name, (one, *others) in zip(names, sides, strict=True)
         if not one.samples_ns
     ]
     return "; ".join(dict.fromkeys(untimed))

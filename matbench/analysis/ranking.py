@@ -81,8 +81,7 @@ class Ranked:
     @property
     def work(self) -> int:
         """The work of its problem: operations, or bytes."""
-        problem = self.outcome.case.problem
-        return workloads.workload_of(problem).work(problem)
+        return workloads.work_of(self.outcome.case.problem)
 
     @property
     def gflops(self) -> float | None:
@@ -196,7 +195,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         if case.claims.scales == "rows":
             product = _BY_ROWS.get(product, product)
         cublas_ns = baselines.get((outcome.mode or "", product))
-        work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
+        work_per_s = workloads.work_of(case.problem) / time * 1e9
         ranked.append(
             Ranked(
                 outcome,

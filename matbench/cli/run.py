@@ -396,9 +396,7 @@ class Sweep:
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
-            TaskGroup(
-                infos, cases, max(workloads.workload_of(c.problem).work(c.problem) for c in cases)
-            )
+            TaskGroup(infos, cases, max(workloads.work_of(c.problem) for c in cases))
             for infos, cases in found.values()
         ]
 

@@ -274,6 +274,6 @@ def run(
         groups = []
         for search in filter(lambda search: search.candidates, searches):
             problems = [case.problem for case in search.candidates]
-            work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
+            work = sum(map(workloads.work_of, problems))
             groups.append(TaskGroup(devices, [search], work))
         list(pool.distribute(groups, run_one))

@@ -83,8 +83,8 @@ def _test(outcome: Outcome) -> JUnitCase:
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     groups, apart = _without_result(table)
-    outcomes = [row.outcome for row in table.rows]
-    ids = {one.case.device_id for one in outcomes if not table.baselines} - {""}
+    outcomes = sorted((row.outcome for row in table.rows), key=_is_on_host)
+    ids = {one.case.device_id for one in outcomes if not _is_on_host(one)} - {""}
     places = gathering.places(environments)
     ranked: list[Group] = []
     for problem, every in table.problems.items():
@@ -132,6 +132,10 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         groups=[*ranked, *groups],
         legend=((PERTURBED, f"{text} ({units.percent(max(slowed))} at worst)"),) if slowed else (),
     )
+
+
+def _is_on_host(outcome: Outcome) -> bool:
+    return outcome.case.backend == "host"
 
 
 def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
@@ -232,6 +236,10 @@ def _claimed(row: Ranked) -> str:
     return f"claims: {'; '.join(row.claims)}" if judged else ""
 
 
+#: Other programs that take no more than this share of a CPU hardly disturb a library's threads.
+_BUSY = 0.1
+
+
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     """The notes on its samples, on the case, and on its other launches; see also `_doubts`."""
     timing, sustained = outcome.timing, outcome.sustained
@@ -239,6 +247,9 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if outcome.cold is not None and outcome.hot is not None:
         about = *_doubts(outcome.hot), *outcome.hot.notes
         notes += [f"hot samples: {note}" for note in about]
+    if _is_on_host(outcome) and (share := ranking.others_share([outcome]) or 0.0) > _BUSY:
+        told = f"other programs took {share:.0%} of its cores"
+        notes.append(f"{told}; one thread is steadier (OPENBLAS_NUM_THREADS=1)")
     if sustained is not None and not sustained.steady:
         notes.append("sustained: the device was not steady")
     if sustained is not None and sustained.throttled:
@@ -321,6 +332,7 @@ COLUMNS: tuple[Column, ...] = (
     numeric("rate", value="work_per_s", drop=2, page=2),
     *under("", "gflops gbytes_per_s"),
     numeric("% of cuBLAS", "of_cublas", form=units.share, drop=9, page=2),
+    numeric("% of NumPy", "of_numpy", form=units.share, drop=9, page=2),
     numeric("% of limit", "of_limit", form=units.share, drop=10, page=2),
     numeric("× slowest", "times_slowest", form=units.times, drop=4, place=2,
             cell=lambda row, text: text if row.rivals > 1 else UNKNOWN),

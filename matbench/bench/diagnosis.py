@@ -41,7 +41,7 @@ _SMALL = 1 / 32
 #: From so many errors on, their size says how inputs were rounded.
 _MANY = 64
 #: Larger products are not tried, because that would take too long.
-_MOST_OPERATIONS = 2**29
+_MOST_OPERATIONS = 2**30
 #: How often each is added is only found out for so many terms.
 _MOST_TERMS = 2048
 #: The bits of significands of 16 bits, and what names float16.
@@ -391,11 +391,13 @@ def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
     """Usual mistakes, with the operands as they have them."""
     yield "it leaves out the last term of K", A[:, :-1], B[:-1]
     yield "it leaves out the first term of K", A[:, 1:], B[1:]
-    for tile in (8, 16, 32):
-        if not any(side % tile for side in (*A.shape, *B.shape)):
-            of = f"in tiles of {tile}×{tile}"
-            yield f"it swaps the indices of A {of}", _turned(A, tile), B
-            yield f"it swaps the indices of B {of}", A, _turned(B, tile)
+    for tile in (8, 16, 32):  # those at an edge filled up with zeros
+        a, b = (np.pad(X, [(0, -side % tile) for side in X.shape]) for X in (A, B))
+        said = "it swaps the indices of {} in tiles of {}×{}"  # a tile alone is transposed
+        if max(A.shape) > tile:
+            yield said.format("A", tile, tile), _turned(a, tile)[: len(A)], b[:, : B.shape[1]]
+        if max(B.shape) > tile:
+            yield said.format("B", tile, tile), a[: len(A)], _turned(b, tile)[:, : B.shape[1]]
 
 
 def _kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -216,6 +217,10 @@ def run(
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
+    wrong = {outcome.case.kernel for outcome in sweep.outcomes if outcome.status == "wrong"}
+    to_check = [case.kernel.path for _, case in cases if case.kernel.name in wrong]
+    if to_check and shown.fmt == "rich" and "check" in registry.COMMANDS and replay is None:
+        say(f"next: matbench check {shlex.quote(to_check[0])}", err=True)
     resume = None if replay is not None else output.resuming(sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)

@@ -127,8 +127,10 @@ def _of_entry(values: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any
     own = {name: values.pop(name) for name in [*values] if name.startswith("host ")}
     if isinstance(table := own.get(asked), dict):
         return table
-    is_of_other = asked.startswith("host ") != str(values.get("entry", "")).startswith("host ")
-    return {} if asked and is_of_other else values
+    launch, entry = values.get("launch"), str(values.get("entry", asked))
+    has_blocks = isinstance(launch, dict) and "block" in launch
+    is_of_host = entry.startswith("host ") and not has_blocks
+    return values if asked.startswith("host ") == is_of_host or not asked else {}
 
 
 class MissingKeysError(UsageError):

@@ -63,9 +63,12 @@ def report(
     )
 
 
+#: What JUnit calls each status.
+ENDED = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
+
+
 def _test(outcome: Outcome) -> JUnitCase:
     """A case as CI systems count it; its time is that of one launch."""
-    ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
     case = outcome.case
     placing, seed = case.placing, case.problem.seed
     more = {placing.transpose, placing.layout, f"seed {seed}"} - {"NN", "row-major", "seed 0"}
@@ -73,7 +76,7 @@ def _test(outcome: Outcome) -> JUnitCase:
     return JUnitCase(
         suite=f"{case.backend} {case.device}",
         name=f"{kernel} at {', '.join([size_label(case.problem), *sorted(more)])}",
-        ended=ended[outcome.status],
+        ended=ENDED[outcome.status],
         reason=reasons.outcome_reason(outcome),
         time_s=None if outcome.median_ns is None else outcome.median_ns / 1e9,
         notes=outcome.notes,

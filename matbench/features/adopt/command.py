@@ -78,8 +78,11 @@ def adopt(
     if first.file:  # that includes this one
         file, target = first.file, Path(first.file).with_suffix(".toml")
         _free(Path(file), target, force=force)
-    notes = "".join(f"# {note}\n" for note in first.notes)
-    write_file(target, (notes + tomlkit.dumps(first.table or {})).encode())
+    table = "".join(f"# {note}\n" for note in first.notes) + tomlkit.dumps(first.table or {})
+    try:
+        write_file(target, table.encode())
+    except UsageError as error:
+        raise UsageError(str(error), table.splitlines()) from None  # found in seconds or minutes
     say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])

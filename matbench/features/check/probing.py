@@ -169,6 +169,6 @@ def show(trials: list[Probing], shown: ReportOptions) -> None:
     runs = [findings for each in trials for findings in each.findings]
     findings = list(chain.from_iterable(runs))
     for finding in findings:
-        say(safe.line(finding))
+        say(safe.line(finding), err=shown.fmt != "rich")
     if runs:
         say(f"compute-sanitizer: {len(runs)} runs, findings: {len(findings)}", err=True)

@@ -277,8 +277,8 @@ def _where(wrong: Mask, params: Mapping[str, int]) -> str | None:
     if found or ends == (0, 0, *wrong.shape):
         return found
     if wrong.shape[0] == 1:
-        return f"within elements {columns[0]}–{columns[-1]}"
-    return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
+        return f"within {_span('element', columns)}"
+    return f"within {_span('row', rows)}, {_span('column', columns)}"
 
 
 def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
@@ -486,7 +486,13 @@ def _run(member: Mask, name: str) -> str | None:
     places = np.flatnonzero(member)
     if places.size == 0 or places[-1] - places[0] + 1 != places.size:
         return None
-    return f"{name} {places[0]}" if places.size == 1 else f"{name}s {places[0]}–{places[-1]}"
+    return _span(name, places)
+
+
+def _span(name: str, places: npt.NDArray[np.int_]) -> str:
+    """From the first to the last."""
+    first, last = places[0], places[-1]
+    return f"{name} {first}" if first == last else f"{name}s {first}–{last}"
 
 
 def _repeated(member: Mask, name: str) -> str | None:

@@ -126,7 +126,7 @@ def _compared(
         enough = comparison.processes is not None and min(comparison.processes) >= runs.ENOUGH
         between = "recordings" if enough else "processes"
         hint = "" if enough else f"; record both sides with --repeat {runs.ENOUGH}"
-        difference = f"a difference of {comparison.allowance:.2%} between {between}{hint}"
+        difference = f"a difference of {100 * comparison.allowance:.3g}% between {between}{hint}"
         notes = (f"the interval allows for {difference}",)
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"

@@ -515,8 +515,7 @@ class Skip(msgspec.Struct, frozen=True):
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
     - `refused`: why its file cannot be used, so the case fails;
     - `breach`: what it does instead of what was asked for, so the case is wrong;
-    - `timeouts`: how many `probes` are left after so many `timeouts`, or at which `size` with no
-      more work there was one, and the `option` that sets the deadline;
+    - `timeouts`: at which `size` there was one before, and the `option` that sets the deadline;
     - `pair`: the other kernel of a comparison could not run.
     """
 

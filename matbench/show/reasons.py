@@ -34,11 +34,9 @@ def skip_reason(*skips: Skip) -> str:
         device = given.get("device", "another device")
         needed = "CUDA" if needs == "cuda" else needs
         return f"needs {needed}; {'the device' if device.startswith('sm_') else 'this'} is {device}"
-    if kind == "timeouts" and "size" in given:
-        return f"not tried after the timeout at {given['size']} (see {given.get('option')})"
     if kind == "timeouts":
-        probes, timeouts = (given.get(name, "some") for name in ("probes", "timeouts"))
-        return f"{probes} probes skipped after {timeouts} timeouts (see --timeout)"
+        size, option = given.get("size", "another size"), given.get("option", "--timeout")
+        return f"not tried after the timeout at {size} (see {option})"
     if kind == "pair":
         return "not compared: the other kernel could not run"
     return f"front matter: {needs}" if kind in ("argument", "mistake") else needs

@@ -214,20 +214,17 @@ class Worker:
         """Open the device; `CaseError` if that fails."""
         self._do(_OPENING, _is_open, _OpenSession())
 
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline, on any problem or
-        device."""
-        return len(self._late[case.build_key])
-
     def unfit(self, case: Case) -> Outcome | None:
-        """The outcome of a case that cannot run, or has no less work than one that missed its
-        deadline, which `check` counts itself; None if its inputs and builds are ready."""
+        """The outcome of a case that cannot run, or has no less work than one of this kernel with
+        these parameters that missed its deadline, or whose probes did so twice; None if its inputs
+        and builds are ready."""
         if case.skip is not None:
             return skipped(case, self.device, case.skip)
-        for late in self._late[case.build_key] if self.options.timed else ():
-            if workloads.work_of(late) <= workloads.work_of(case.problem):
-                skip = Skip("timeouts", "", {"size": late.size, "option": self._running.option})
-                return skipped(case, self.device, skip)
+        late, work = self._late[case.build_key], workloads.work_of(case.problem)
+        less = [other for other in late if workloads.work_of(other) <= work]
+        if less or (len(late) > 1 and not self.options.timed):
+            given = {"size": (less or late)[0].size, "option": self._running.option}
+            return skipped(case, self.device, Skip("timeouts", given={**given}))
         try:
             self._make_ready(case, None, with_inputs=True)
         except LackingError as error:

@@ -164,6 +164,7 @@ class Worker:
         self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self.run_s += TIMES_SUSTAINED * (options.sustained_s or 0.0)
         self._running = _Step("running", self.run_s, deadlines.option, "kernel")
+        self.gives_up = deadlines.gives_up
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
@@ -222,7 +223,7 @@ class Worker:
             return skipped(case, self.device, case.skip)
         late, work = self._late[case.build_key], workloads.work_of(case.problem)
         less = [other for other in late if workloads.work_of(other) <= work]
-        if less or (len(late) > 1 and not self.options.timed):
+        if self.gives_up and (less or (len(late) > 1 and not self.options.timed)):
             given = {"size": (less or late)[0].size, "option": self._running.option}
             return skipped(case, self.device, Skip("timeouts", given={**given}))
         try:

@@ -37,7 +37,7 @@ _ROUNDING = {
 #: Lines and notes that are there by chance.
 _CHANCE = re.compile(
     r"\d+ of \d+ times are unsteady|≈ per block: |load average |frequency governor |not settled: "
-    r"|drifting: |without the [0-9…]+ µs"
+    r"|drifting: |without the [0-9…]+ µs|other programs took "
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
 #: The fixture `table_regression`: from the name of a table beside the test and what answers a

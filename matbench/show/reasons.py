@@ -75,10 +75,15 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     sides = [record.baseline for record in records], [record.candidate for record in records]
     names = records[0].baseline_name, records[0].candidate_name
     untimed = [
-        f"{name}: {one.status}: {reason}"
-        if (reason := outcome_reason(one, *others))
-        else f"{name}: right, not timed"
-        for name, (one, *others) in zip(names, sides, strict=True)
-        if not one.samples_ns
+        (name, side) for name, side in zip(names, sides, strict=True) if not side[0].samples_ns
     ]
-    return "; ".join(dict.fromkeys(untimed))
+    untimed.sort(
+        key=lambda untimed: untimed[1][0].status == "measured"
+    )  # what is wrong comes first
+    texts = [
+        f"{name}: {side[0].status}: {reason}"
+        if (reason := outcome_reason(*side))
+        else f"{name}: right, not timed"
+        for name, side in untimed
+    ]
+    return "; ".join(dict.fromkeys(texts))

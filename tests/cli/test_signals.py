@@ -254,6 +254,7 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
             monkeypatch.setattr(place, name, interrupted)
 
         replace(worker.Worker, "measure")
+        replace(worker.Worker, "check")
         replace(comparing, "compare")
         replace(looking, "look")
         replace(clocking, "clocked")

@@ -131,6 +131,8 @@ def leaves(value: Any, path: str = "", *, whole: bool = True) -> Iterator[str]:
 
 def _rounded(title: str, cell: str) -> str:
     """An error that is a right kernel's without its digits; any other cell as it is."""
+    if title in _ROUNDING and " / " in cell:
+        return " / ".join(_rounded(title, part) for part in cell.split(" / "))
     number = re.fullmatch(r"<?([\d.]+(?:e-?\d+)?)(%?)", cell)
     if title not in _ROUNDING or not number:
         return cell

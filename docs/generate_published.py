@@ -99,7 +99,7 @@ def chart() -> str:
              "shapes": [look.shape for look in looks.values()],
              "y": quantity("value", title="TFLOP/s", close=True)}  # fmt: skip
     drawn = [Chart("", "", filled(json.loads(SPEC.read_text(encoding="utf-8")), parts))]
-    title, below = "Published kernels: speed and error", [about.strip("# ")]
+    title, below = "Published kernels: speed and error", about.strip("# ").rsplit("; ", 1)
     return screens.drawn(lambda to: picture.draw(to, drawn, title, below), [*marks, *lines])
 
 

@@ -50,7 +50,7 @@ def default_folder() -> Path:
 def revision() -> str:
     """The hash of the code that reads kernel files: `kernelfile`, and what it imports."""
     here = Path(__file__).parent
-    own = sorted([*here.glob("kernelfile/*.py"), *here.glob("*.py")])
+    own = sorted([*here.glob("kernelfile/*.py"), *here.glob("*/device_code/*"), *here.glob("*.py")])
     return hashlib.sha256(b"".join(file.read_bytes() for file in own)).hexdigest()
 
 

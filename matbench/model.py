@@ -515,7 +515,7 @@ class Skip(msgspec.Struct, frozen=True):
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
     - `refused`: why its file cannot be used, so the case fails;
     - `breach`: what it does instead of what was asked for, so the case is wrong;
-    - `timeouts`: how many `probes` are left after so many `timeouts`;
+    - `timeouts`: at which `size` there was one before, and the `option` that sets the deadline;
     - `pair`: the other kernel of a comparison could not run.
     """
 
@@ -589,7 +589,10 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """The resources that a kernel uses, or the library that computed; None if unknown."""
+    """The resources that a kernel uses, or the library that computed; None if unknown.
+
+    `language` is what a compiler took the source as, if that is not CUDA C++.
+    """
 
     registers: Count | None = None
     static_shared_bytes: Count | None = None
@@ -597,3 +600,4 @@ class Resources(msgspec.Struct, frozen=True):
     spilled_bytes: Count | None = None
     max_threads_per_block: Count | None = None
     library: str | None = None
+    language: str | None = None

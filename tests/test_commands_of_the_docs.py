@@ -24,7 +24,7 @@ from matbench.cli import main
 #: Why a command is not run here; the first that is found in it.
 ONLY_PARSED = {
     r"--cluster|^dask |^ssh ": "needs a cluster",
-    r"--(counters|sanitize)|cublas-dot|--device all": "needs a GPU",
+    r"--(counters|sanitize|cold)|cublas-dot|--device all": "needs a GPU",
     r"product\.py": "needs Triton",
     r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
     r"model_new|submission\.py|solve\.cu|solution\.": "needs PyTorch or CUDA",
@@ -44,7 +44,7 @@ EXIT_CODES = {
 }
 #: Commands that take so long that they run before a release.
 LONG = (
-    r"--sustained|--cold|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
+    r"--sustained|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
     r"|plot|results/|adopt|blocks|--baseline|--smoke|run sgemm.cuh$"
 )
 #: Empties the cache, which all tests share.

@@ -286,7 +286,7 @@ GIVEN: dict[SkipKind, dict[str, int | float | str]] = {
     "requirement": {"device": "opencl"},
     "unavailable": {},
     "argument": {},
-    "timeouts": {"probes": 3, "timeouts": 2},
+    "timeouts": {"size": "64", "option": "--timeout"},
     "pair": {},
 }
 

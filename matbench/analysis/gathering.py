@@ -122,7 +122,7 @@ def merge(repeats: Sequence[Outcome]) -> Outcome:
     middle = timed[(len(timed) - 1) // 2]
     medians_ns = [outcome.median_ns or 0.0 for outcome in timed]
     most = medians_ns[-1] / medians_ns[0] - 1
-    note = f"{len(timed)} processes, whose medians differ by up to {most:.2%}"
+    note = f"{len(timed)} processes, whose medians differ by up to {100 * most:.3g}%"
     return msgspec.structs.replace(
         middle,
         cold=_widened(middle.cold, [o.cold for o in timed]),

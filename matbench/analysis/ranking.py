@@ -20,7 +20,7 @@ import numpy.typing as npt
 from matbench import workloads
 from matbench.analysis import limits, statistics
 from matbench.model import EIGHT_BITS, INTEGERS, DeviceInfo, Precision, Problem
-from matbench.records.outcome import Claims, Outcome, Status, Timing
+from matbench.records.outcome import CaseRecord, Claims, Outcome, Status, Timing
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
@@ -43,10 +43,10 @@ _BY_ROWS = {"cublaslt-fp8": "cublaslt-fp8-rowwise"}
 class Ranked:
     """An outcome and its place in its ranking; fields are None if it is not ranked.
 
-    `spread` and `of_limit` are shares, `of_cublas` is cuBLAS's time over its own, and
-    `times_slowest` the slowest's. `rivals` counts the cases of the ranking, itself included, and
-    `leads` says that none of them is known to be faster. `claims` are those that weaken a check, in
-    words.
+    `spread` and `of_limit` are shares, `of_cublas` and `of_numpy` are cuBLAS's and NumPy's time
+    over its own, and `times_slowest` the slowest's. `rivals` counts the cases of the ranking,
+    itself included, and `leads` says that none of them is known to be faster. `claims` are those
+    that weaken a check, in words.
     """
 
     outcome: Outcome
@@ -54,6 +54,7 @@ class Ranked:
     work_per_s: float | None = None
     times_slowest: float | None = None
     of_cublas: float | None = None
+    of_numpy: float | None = None
     of_limit: float | None = None
     leads: bool = False
     rivals: int = 0
@@ -81,8 +82,7 @@ class Ranked:
     @property
     def work(self) -> int:
         """The work of its problem: operations, or bytes."""
-        problem = self.outcome.case.problem
-        return workloads.workload_of(problem).work(problem)
+        return workloads.work_of(self.outcome.case.problem)
 
     @property
     def gflops(self) -> float | None:
@@ -126,14 +126,21 @@ class DeviceRanking:
 
 
 def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> list[DeviceRanking]:
-    """A ranking for each device and workload: GPUs first, baselines on the CPU last."""
-    names = list(workloads.WORKLOADS)
+    """A ranking for each device and workload: GPUs first, baselines on the CPU last, unless there
+    are kernels on the same CPU."""
+    names, outcomes = list(workloads.WORKLOADS), list(outcomes)
+    kernels = (
+        o.case for o in outcomes if o.case.device_kind == "cpu" and o.case.group != "baseline"
+    )
+    beside = {(case.problem.workload, case.device): case.backend for case in kernels}
     by_place: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
     for outcome in outcomes:
         case = outcome.case
         on_cpu = case.device_kind == "cpu"
-        baseline = on_cpu and case.group == "baseline"
-        backend = "" if baseline else case.backend
+        backend = case.backend
+        if on_cpu and case.group == "baseline":
+            backend = beside.get((case.problem.workload, case.device), "")
+        baseline = not backend
         place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
         # The seed of the inputs does not affect the time.
         problem = msgspec.structs.replace(case.problem, seed=0)
@@ -192,18 +199,19 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
             ranked.append(Ranked(outcome, claims=claimed))
             continue
         case, rivals = outcome.case, contests[contest(outcome)]
-        product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
-        if case.claims.scales == "rows":
-            product = _BY_ROWS.get(product, product)
-        cublas_ns = baselines.get((outcome.mode or "", product))
-        work_per_s = workloads.workload_of(case.problem).work(case.problem) / time * 1e9
+        cublas_ns = baselines.get((outcome.mode or "", _product(case)))
+        numpy_ns = baselines.get(
+            (outcome.mode or "", "numpy" * (case.claims.precision == "float32"))
+        )
+        work_per_s = workloads.work_of(case.problem) / time * 1e9
         ranked.append(
             Ranked(
                 outcome,
                 spread=spread(outcome.timing),
                 work_per_s=work_per_s,
                 times_slowest=rivals[-1][0] / time,
-                of_cublas=cublas_ns / time if cublas_ns else None,
+                of_cublas=_share(cublas_ns, time),
+                of_numpy=_share(numpy_ns, time),
                 of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
                 leads=id(outcome) in leading,
                 rivals=len(rivals),
@@ -211,6 +219,16 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
             )
         )
     return tuple(ranked)
+
+
+def _product(case: CaseRecord) -> str:
+    """The baseline of cuBLAS that a case is compared with."""
+    product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
+    return _BY_ROWS.get(product, product) if case.claims.scales == "rows" else product
+
+
+def _share(baseline_ns: float | None, time: float) -> float | None:
+    return baseline_ns / time if baseline_ns else None
 
 
 def time_ns(outcome: Outcome) -> float | None:
@@ -232,6 +250,18 @@ def spread(timing: Timing | None) -> float | None:
 def drift_of(timing: Timing | None) -> float:
     """How far its samples drift, as a share of the time; 0 if that does not matter."""
     return statistics.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
+
+
+def others_share(outcomes: Iterable[Outcome]) -> float | None:
+    """The mean share of a CPU's time that other programs took while the cases were timed."""
+    shares = [
+        moment.others_share
+        for outcome in outcomes
+        if outcome.case.device_kind == "cpu" and outcome.timing is not None
+        for moment in outcome.timing.conditions[1:]
+        if moment.others_share is not None
+    ]
+    return sum(shares) / len(shares) if shares else None
 
 
 def held_mhz(timing: Timing | None) -> float | None:

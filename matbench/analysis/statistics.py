@@ -334,7 +334,8 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         if result.ratio is None or result.reason:
             return result
         ratios = np.log(b) - np.log(a)
-        ends = [math.log(result.ratio), *median_interval(ratios, self.look_confidence)]
+        own = median_interval(ratios, self.look_confidence)
+        ends = [math.log(result.ratio), *own]
         if len(starts) > 1:
             blocks = [float(np.median(block)) for block in np.split(ratios, starts[1:])]
             ends += median_interval(blocks)
@@ -348,6 +349,8 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         if result.verdict == "UNDECIDED":
             end = TIME_IS_UP if pairs < self.looks[-1] else "the maximum"
             reason = f"{result.reason} after {pairs} pairs ({end})"
+            if not own[0] <= ends[0] <= own[1]:
+                reason += "; the ratio is beyond that of the pairs: times jump between levels"
             return msgspec.structs.replace(result, reason=reason)
         return result
 

@@ -38,7 +38,7 @@ from matbench.backends.protocol import (
     Work,
 )
 from matbench.cache import Cache, revision
-from matbench.errors import BuildError, CaseError, OutOfMemoryError
+from matbench.errors import BuildError, CaseError, LackingError, OutOfMemoryError
 from matbench.kernelfile import includes, opencl_c, signature, sweep
 from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
 
@@ -218,7 +218,9 @@ class _Program(Program):
             self.variable_bytes = int(program.get_build_info(backend.device, size))
         group = cl.kernel_work_group_info
         get = self.kernel.get_work_group_info
+        options = program.get_build_info(backend.device, cl.program_build_info.OPTIONS)
         self.resources = Resources(
+            language="C++ for OpenCL" if _CPLUSPLUS[0] in options else "OpenCL C",
             static_shared_bytes=get(group.LOCAL_MEM_SIZE, backend.device),
             max_threads_per_block=get(group.WORK_GROUP_SIZE, backend.device),
         )
@@ -426,6 +428,10 @@ class OpenCLBackend(Backend):
                     said, name = _compiler_message(str(error)), Path(path).name
                     is_there = said.startswith(f"{name}:")
                     failed = BuildError(path + said.removeprefix(name) if is_there else said)
+                    if (built_in := _BUILT_IN.match(said)) is not None:
+                        file, line, what = built_in.groups()
+                        of = "" if Path(file).name == name else f" of {Path(file).name}"
+                        failed = LackingError(f"needs CUDA (`{what}`, line {line}{of})")
                 continue
             log = program.get_build_info(self.device, cl.program_build_info.LOG)
             if keep:
@@ -535,6 +541,18 @@ open_device = OpenCLBackend
 
 #: An error about something that only CUDA has: a header, or a type declared in one.
 _ONLY_CUDA = re.compile(r"file not found|'(?:matbench_half|_*(?:half|nv_b)\w*)'")
+#: How names begin that CUDA alone has (CUDA C++ Programming Guide, chapter 10; Math API).
+_BUILT_IN_NAMES = (
+    r"warpSize clock(?:64)?\b atomic[A-Z] make_[a-z]+[1-4] cuda tex[123] surf[123] __trap __brkpt "
+    r"__nanosleep __popc __clz __ffs __brev __byte_perm __funnelshift __dp[24]a __u?mul __u?sad "
+    r"__u?r?hadd __v[a-z]+[24] __ldc __ldlu __st(?:wb|wt|cg|cs) __saturatef __fdividef __sincosf "
+    r"__(?:exp|exp10|log|log2|log10|sin|cos|tan|pow)f __[fd](?:add|sub|mul|div|rcp|r?sqrt|ma)f?_ "
+    r"__(?:float|double|int|uint|u?ll)2 __(?:float|double|int|uint|longlong)_as __is[GSCL] __cvta "
+    r"__syncthreads_ __threadfence_"
+).replace(" ", "|")
+_BUILT_IN = re.compile(
+    rf"(.*):(\d+):\d+: error: use of undeclared identifier '((?:{_BUILT_IN_NAMES})\w*)'"
+)
 
 
 def _compiler_message(output: str) -> str:

@@ -251,7 +251,10 @@ def require_any_order(runnable: Runnable) -> bool:
         raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}") from None
     require(partial(_run, runnable, overlaps=overlaps), why=of_threads)
     if any(overlaps) and "atomic" not in code:
-        what = f"{overlaps[0]:,} elements of C are each written by several blocks, {at}"
+        many = (
+            f"{overlaps[0]:,} elements of C are each" if overlaps[0] > 1 else "an element of C is"
+        )
+        what = f"{many} written by several blocks, {at}"
         raise runnable.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
     for order in MIRRORED, STRIDED:
         blocks = 0 if _WAITS.search(code) else order

@@ -41,7 +41,7 @@ _SMALL = 1 / 32
 #: From so many errors on, their size says how inputs were rounded.
 _MANY = 64
 #: Larger products are not tried, because that would take too long.
-MOST_OPERATIONS = 2**29
+MOST_OPERATIONS = 2**30
 #: How often each is added is only found out for so many terms.
 _MOST_TERMS = 2048
 #: The bits of significands of 16 bits, and what names float16.
@@ -278,8 +278,8 @@ def region(wrong: Mask, params: Mapping[str, int]) -> str | None:
     if found or ends == (0, 0, *wrong.shape):
         return found
     if wrong.shape[0] == 1:
-        return f"within elements {columns[0]}–{columns[-1]}"
-    return f"within rows {rows[0]}–{rows[-1]}, columns {columns[0]}–{columns[-1]}"
+        return f"within {_span('element', columns)}"
+    return f"within {_span('row', rows)}, {_span('column', columns)}"
 
 
 def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
@@ -392,11 +392,13 @@ def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
     """Usual mistakes, with the operands as they have them."""
     yield "it leaves out the last term of K", A[:, :-1], B[:-1]
     yield "it leaves out the first term of K", A[:, 1:], B[1:]
-    for tile in (8, 16, 32):
-        if not any(side % tile for side in (*A.shape, *B.shape)):
-            of = f"in tiles of {tile}×{tile}"
-            yield f"it swaps the indices of A {of}", _turned(A, tile), B
-            yield f"it swaps the indices of B {of}", A, _turned(B, tile)
+    for tile in (8, 16, 32):  # those at an edge filled up with zeros
+        a, b = (np.pad(X, [(0, -side % tile) for side in X.shape]) for X in (A, B))
+        said = "it swaps the indices of {} in tiles of {}×{}"  # a tile alone is transposed
+        if max(A.shape) > tile:
+            yield said.format("A", tile, tile), _turned(a, tile)[: len(A)], b[:, : B.shape[1]]
+        if max(B.shape) > tile:
+            yield said.format("B", tile, tile), a[: len(A)], _turned(b, tile)[:, : B.shape[1]]
 
 
 def _kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:
@@ -485,7 +487,13 @@ def _run(member: Mask, name: str) -> str | None:
     places = np.flatnonzero(member)
     if places.size == 0 or places[-1] - places[0] + 1 != places.size:
         return None
-    return f"{name} {places[0]}" if places.size == 1 else f"{name}s {places[0]}–{places[-1]}"
+    return _span(name, places)
+
+
+def _span(name: str, places: npt.NDArray[np.int_]) -> str:
+    """From the first to the last."""
+    first, last = places[0], places[-1]
+    return f"{name} {first}" if first == last else f"{name}s {first}–{last}"
 
 
 def _repeated(member: Mask, name: str) -> str | None:

@@ -173,7 +173,8 @@ class Arena:
             between = lines[: extent.words].reshape(-1, extent.pitch)[:, extent.width :]
             changed = np.count_nonzero(between != extent.filled)
             if changed:
-                found.append(f"wrote between the rows of {extent.name}: {changed:,} elements")
+                s = "s" if changed > 1 else ""
+                found.append(f"wrote between the rows of {extent.name}: {changed:,} element{s}")
                 between[:] = extent.filled
         for extent, is_before, start, end in self.guards:
             words = content[start:end].view(f"u{extent.word_bytes}")

@@ -83,7 +83,10 @@ FIRST = Round()
 
 
 class Deadlines(msgspec.Struct, frozen=True):
-    """How long a worker may take, in seconds."""
+    """How long a worker may take, in seconds, and what the user calls that; whether it gives up
+    what has no less work than what was late."""
 
     build_s: float = 120.0
     run_s: float = 60.0
+    option: str = "--timeout"
+    gives_up: bool = True

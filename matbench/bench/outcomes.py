@@ -34,6 +34,12 @@ def compared(
 ) -> ComparisonRecord:
     """Two outcomes side by side, under the names of their kernels, with the notes on both."""
     notes = [f"{o.case.kernel}: {note}" for o in (baseline, candidate) for note in o.notes]
+    built = [o.build.resources for o in (baseline, candidate) if o.build and o.build.resources]
+    if len(languages := {resources.language: None for resources in built}) > 1 and all(languages):
+        first, second = languages
+        notes.append(
+            f"baseline built as {first}, candidate as {second}, which may be the difference"
+        )
     return ComparisonRecord(
         baseline_name=baseline.case.kernel,
         candidate_name=candidate.case.kernel,

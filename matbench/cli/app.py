@@ -10,18 +10,27 @@ from __future__ import annotations
 import errno
 import io
 import logging
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from matbench import __version__, signals
 from matbench.cli import registry
 from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError, explanation
 from matbench.show import safe
+
+
+class _FileName(click.types.StringParamType):
+    """A text that shells complete to a file's name."""
+
+    def shell_complete(self, _context: Any, _parameter: Any, typed: str) -> list[CompletionItem]:
+        return [CompletionItem(typed, type="file")]
 
 
 class Command(click.Command):
@@ -33,6 +42,9 @@ class Command(click.Command):
     def __init__(self, *arguments: Any, first: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.first = first
+        for parameter in self.params:
+            if re.search("FILE|DIR|FOLDER", parameter.metavar or ""):
+                parameter.type = _FileName()
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         most_used: dict[str, tuple[str, str]] = {}

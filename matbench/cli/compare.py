@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import (
+    CaseReportOptions,
     ConstantOptions,
     DeadlineOptions,
     DeviceOptions,
@@ -68,7 +69,7 @@ def compare(
     deadlines: DeadlineOptions,
     verdict: VerdictOptions,
     features: FeatureOptions,
-    shown: ReportOptions,
+    shown: CaseReportOptions,
     against: str | None,
 ) -> None:
     """Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -129,7 +130,7 @@ def compare(
     if not records:
         interruption.exit(0, len(rounds), "comparisons")
     about = run_environment(sys.argv[1:], [info], sizes.recorded)
-    shown.show(comparisons.report(records, [about]))
+    shown.show(comparisons.report(records, [about], *([gate.refuses] if gate is not None else [])))
     if gate is not None:
         gate.summarize(records, [about], remarks)
     interruption.exit(len(records), len(rounds), "comparisons")

@@ -13,6 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
@@ -89,7 +91,8 @@ class Judge:
         _require_sizes(sizes, kinds)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         ends = ExitStack()
-        pool = WorkerPool(options, DeadlineOptions(timeout).deadlines, most_apart=2)
+        deadlines = msgspec.structs.replace(DeadlineOptions(timeout).deadlines, option="timeout")
+        pool = WorkerPool(options, deadlines, most_apart=2)
         #: The workers of this judge, for features.
         self.pool = ends.enter_context(pool)
         is_adopting = adopt and registry.has(registry.ADOPTION)
@@ -136,8 +139,12 @@ class Judge:
             )  # fmt: skip
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
-        workers = (self.pool.worker(self.place(case.kernel), case.kernel) for case in cases)
-        outcomes = [w.measure(case) for w, case in zip(workers, cases, strict=True)]
+        found = {}
+        # Least work first: after a timeout, no more work is tried.
+        for case in sorted(cases, key=lambda case: workloads.work_of(case.problem)):
+            worker = self.pool.worker(self.place(case.kernel), case.kernel)
+            found[id(case)] = worker.measure(case)
+        outcomes = [found[id(case)] for case in cases]
         return Verdict.of(name, outcomes, cases[0].kernel.adoption if cases else None)
 
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:

@@ -428,7 +428,7 @@ class LaunchOptions:
     cold: bool = option(
         "--cold",
         is_flag=True,
-        help="Time single launches and overwrite the L2 cache before each (default on a GPU).",
+        help="On a GPU, time single launches and overwrite the L2 cache before each (the default).",
     )
     hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
     graph: bool = option("--graph", is_flag=True, help="Launch hot samples as a CUDA graph.")
@@ -451,12 +451,14 @@ class LaunchOptions:
             raise UsageError(
                 "--cold and --hot cannot be combined here; `matbench run` accepts both"
             )
-        self.require_cuda(device)
+        self.require_able(device)
 
-    def require_cuda(self, *devices: DeviceInfo) -> None:
-        """--graph needs CUDA on at least one device."""
+    def require_able(self, *devices: DeviceInfo) -> None:
+        """--graph needs CUDA on at least one device, and --cold a GPU."""
         if self.graph and not any(device.backend == "cuda" for device in devices):
             raise UsageError(f"--graph needs CUDA; this is {devices[0].label}")
+        if self.cold and not any(device.kind == "gpu" for device in devices):
+            raise UsageError(f"--cold needs a GPU; this is {devices[0].label}")
 
     def quick(self, **changes: Any) -> Options:
         """Options for a few samples of each case, to find the fastest or before a comparison."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -208,7 +209,7 @@ def run(
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     where = cluster or device
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
-    launches.require_cuda(*(info for infos, _ in cases for info in infos))
+    launches.require_able(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster)
     interruption = Interruption()
@@ -216,6 +217,10 @@ def run(
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
+    wrong = {outcome.case.kernel for outcome in sweep.outcomes if outcome.status == "wrong"}
+    to_check = [case.kernel.path for _, case in cases if case.kernel.name in wrong]
+    if to_check and shown.fmt == "rich" and "check" in registry.COMMANDS and replay is None:
+        say(f"next: matbench check {shlex.quote(to_check[0])}", err=True)
     resume = None if replay is not None else output.resuming(sweep.last_run)
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
@@ -396,9 +401,7 @@ class Sweep:
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)
         return [
-            TaskGroup(
-                infos, cases, max(workloads.workload_of(c.problem).work(c.problem) for c in cases)
-            )
+            TaskGroup(infos, cases, max(workloads.work_of(c.problem) for c in cases))
             for infos, cases in found.values()
         ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from matbench import workloads
 from matbench.cli import registry
@@ -33,11 +34,21 @@ if TYPE_CHECKING:
 PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
 
 
-def kernel_names(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
-    """Kernel names for shell completion."""
+def kernel_names(
+    context: click.Context, parameter: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    """Kernel names for shell completion, and the files beside them; files alone if there are none.
+
+    A list, as in `--baseline`, is completed at its end.
+    """
     from matbench.kernelfile import catalogue
 
-    return [kernel.name for kernel in catalogue.builtin() if kernel.name.startswith(typed)]
+    before, comma, last = typed.rpartition("," if isinstance(parameter, click.Option) else "\0")
+    found = [k.name for k in catalogue.builtin() if k.name.startswith(last)]
+    if not found:
+        return [CompletionItem(typed, type="file")]
+    files = map(str, Path().glob(f"{glob.escape(last)}*") if last else [])
+    return [CompletionItem(before + comma + name) for name in [*found, *files]]
 
 
 kernel_argument = click.argument("kernel", metavar="KERNEL|FILE", shell_complete=kernel_names)
@@ -368,6 +379,7 @@ class SelectionOptions:
     baselines: tuple[str, ...] = option(
         "--baseline",
         multiple=True,
+        shell_complete=kernel_names,
         metavar="LIST",
         help="Add baselines: cublas, cublas-tf32, cublaslt-best, numpy and others, 'cublas*' "
         "for all of cuBLAS, or a file's kernel or function. Repeatable.",

@@ -8,6 +8,7 @@ import json
 import keyword
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -108,8 +109,9 @@ def decoded(data: bytes, shown: str) -> str:
 
 
 def name_from(text: str) -> str:
-    """A valid kernel name like the text, such as a file's name."""
-    return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).lstrip("._-") or "kernel"
+    """A valid kernel name like the text, such as a file's name; letters lose their accents."""
+    plain = unicodedata.normalize("NFKD", text.lower()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9._-]+", "-", plain).strip("._-") or "kernel"
 
 
 def check_name(name: str) -> None:

@@ -1,5 +1,5 @@
-"""What in the text of a kernel that is wrong, or did not end, may be why: barriers that not all
-threads reach, and arrays that are added to but never set."""
+"""What in the text of a kernel that is wrong, or did not end, may be why: barriers that are missing
+or that not all threads reach, and arrays that are added to but never set."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from matbench.model import Kernel
 #: What differs between the threads of a block.
 _OF_THREADS = {"threadIdx", "thread_rank", "thread_index", "laneid", "lane_id"}
 _BARRIER = re.compile(r"__syncthreads|__barrier_sync|this_thread_block\(\) ?\.sync")
+#: What makes threads wait for others, in any way.
+_WAITING = re.compile("sync|barrier|wait", re.IGNORECASE)
 _LEAVING = ("return_statement", "break_statement", "continue_statement")
 _LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 _PLACES = ("subscript_expression", "pointer_expression")
@@ -39,6 +41,7 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
         for function in functions:
             if _named(function) in {wanted, *known}:
                 yield from _divergent(function, known, Path(path).name)
+                yield from _unguarded(function, known, Path(path).name)
                 yield from _unset(function, Path(path).name, told)
 
 
@@ -82,6 +85,35 @@ def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) 
                 f"{syntax.line_of(condition)}) that not all threads of a block may meet"
             )
             return
+
+
+def _unguarded(function: syntax.Node, known: Mapping[str, set[str]], file: str) -> Iterator[str]:
+    """The first shared memory that a loop fills and reads, with fewer barriers than that needs:
+    one before others read it, and one before it is filled again, unless there are several tiles."""
+    nodes = [*syntax.walk(function)]
+    declared = [
+        node for node in nodes if node.type == "declaration" and "__shared__" in _words(node)
+    ]
+    shared = {_named(inner) for node in declared for inner in node.named_children}
+    waiting = {name for name, words in known.items() if any(map(_WAITING.search, words))}
+    for node in nodes if shared else ():
+        target = node.named_children[0] if node.type == "assignment_expression" else None
+        if target is None or target.type != "subscript_expression":
+            continue
+        loop = next((n for n in [*syntax.parents(node)][::-1] if n.type in _LOOPS), None)
+        name, right = syntax.WORD.search(syntax.text_of(target)), node.named_children[-1]
+        if not loop or not name or name[0] not in shared or name[0] in _words(right):
+            continue  # or one of a tree of sums, for which one is enough
+        inner = [*syntax.walk(loop)]
+        uses = [n for n in inner if n.type == "identifier" and syntax.text_of(n) == name[0]]
+        called = {n.start_byte: _called(n) for n in inner if n.type == "call_expression"}
+        barriers = sum(c in waiting or bool(_WAITING.search(c)) for c in called.values())
+        is_filled = "=" in {child.type for child in node.children}
+        is_read = is_filled and any(_use(use, "array_declarator") == "read" for use in uses)
+        if is_read and barriers < (2 if syntax.text_of(target).count("[") < 3 else 1):
+            what = f"`{name[0]}` at {file}:{syntax.line_of(node)} is filled and read in one loop"
+            yield f"{what}; is a `__syncthreads()` missing?"
+        return
 
 
 def _called(node: syntax.Node) -> str:

@@ -7,7 +7,8 @@ It is TOML in a fenced comment of the kernel file, as PEP 723 puts metadata into
     // …
     // ///
 
-or in a file `NAME.toml` beside it. Keys given on the command line replace those in either.
+or in a file `NAME.toml` beside it. Keys given on the command line replace those in either. A table
+in it may be that of a function on the host.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Table:
             line = self.first_line + text.count("\n", 0, key.start())
             self.fail("a key of more than 16 parts", line)
         try:
-            self.values = merged(msgspec.toml.decode(text), given)
+            self.values = merged(_of_entry(msgspec.toml.decode(text), given), given)
         except RecursionError:
             self.fail("not TOML: nested too deeply", self.first_line)
         except (msgspec.DecodeError, ValueError) as error:
@@ -117,6 +118,19 @@ class Table:
                 line = number
                 break
         return self.first_line + line
+
+
+def _of_entry(values: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys for the entry that is asked for: a function on the host may have a table by its
+    name, such as `["host sgemm"]`, and has no use for that of a kernel."""
+    asked = str(given.get("entry", ""))
+    own = {name: values.pop(name) for name in [*values] if name.startswith("host ")}
+    if isinstance(table := own.get(asked), dict):
+        return table
+    launch, entry = values.get("launch"), str(values.get("entry", asked))
+    has_blocks = isinstance(launch, dict) and "block" in launch
+    is_of_host = entry.startswith("host ") and not has_blocks
+    return values if asked.startswith("host ") == is_of_host or not asked else {}
 
 
 class MissingKeysError(UsageError):

@@ -30,7 +30,8 @@ class RecordWriter:
     replaces it once the first outcome is written. Entering raises a `UsageError` if the file cannot
     be written or is locked by another run. A link is followed; a pipe or a device is refused. A
     file that was created here and stays empty is removed. `environments`, `outcomes` and `findings`
-    are the earlier contents of a resumed file, `notes` say what was repaired in it.
+    are the earlier contents of a resumed file, `notes` say what was repaired in it, or
+    that there is nothing in it.
 
     With `best_effort` no error is raised: `error` keeps the first, and recording ends. The folder
     of a file that is matbench's `own` is created.
@@ -87,6 +88,8 @@ class RecordWriter:
             why = getattr(error, "strerror", None) or error
             raise UsageError(f"{self.path}: cannot be written: {why}; {hint}") from None
         size = os.fstat(self._file.fileno()).st_size
+        if not size and self.mode == "resume":
+            self.notes = [f"{self.path}: has no records to continue; all cases are measured"]
         if not size or self.mode == "force":
             return
         if self.mode == "new":

@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any
 
 from matbench.analysis.ranking import weakening
+from matbench.model import settings_of
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.show import reasons, units
-from matbench.show.outcomes import device_lines, size_label, sustained_line
+from matbench.show.outcomes import ENDED, device_lines, size_label, sustained_line
 from matbench.show.table import (
     Column,
     Group,
+    JUnitCase,
     Report,
     Row,
     Section,
@@ -33,8 +35,12 @@ VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "
 _TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 
 
-def report(records: Iterable[ComparisonRecord], environments: Iterable[Environment] = ()) -> Report:
-    """Candidates against baselines, in the order given, grouped by size."""
+def report(
+    records: Iterable[ComparisonRecord], environments: Iterable[Environment] = (),
+    is_refused: Callable[[ComparisonRecord], bool] = lambda record: False,
+) -> Report:  # fmt: skip
+    """Candidates against baselines, in the order given, grouped by size; `is_refused` says which
+    of them CI systems count as failed."""
     shown, about = list(records), list(environments)
     pairs = grouped(
         shown,
@@ -47,6 +53,26 @@ def report(records: Iterable[ComparisonRecord], environments: Iterable[Environme
         columns=COLUMNS,
         rows=lambda: shown,
         records=lambda: [*about, *shown],
+        tests=lambda: [_test(record, is_refused=is_refused(record)) for record in shown],
+    )
+
+
+def _test(record: ComparisonRecord, *, is_refused: bool) -> JUnitCase:
+    """A comparison as CI systems count it: it fails if the candidate is wrong, or is refused."""
+    case, told = record.candidate.case, reasons.comparison_reason(record)
+    if record.ratio is not None and record.interval is not None:
+        speeds = units.speedup(record.ratio), f"interval {units.speedups(record.interval)}"
+        told = "; ".join(filter(None, (f"{record.verdict}: {', '.join(speeds)}", told)))
+    ended = "failure" if is_refused else "passed"
+    if record.comparison is None:
+        ended = ENDED[record.candidate.status] if record.candidate.is_broken else "skipped"
+    settings = f" {settings_of(case.params)}" if case.params else ""
+    return JUnitCase(
+        suite=f"{case.backend} {case.device}",
+        name=f"{record.candidate_name} against {record.baseline_name}{settings} at {_size(record)}",
+        ended=ended,
+        reason=told,
+        notes=(*([told] if ended == "passed" else []), *record.notes),
     )
 
 

@@ -63,9 +63,12 @@ def report(
     )
 
 
+#: What JUnit calls each status.
+ENDED = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
+
+
 def _test(outcome: Outcome) -> JUnitCase:
     """A case as CI systems count it; its time is that of one launch."""
-    ended = {"measured": "passed", "wrong": "failure", "failed": "error", "skipped": "skipped"}
     case = outcome.case
     placing, seed = case.placing, case.problem.seed
     more = {placing.transpose, placing.layout, f"seed {seed}"} - {"NN", "row-major", "seed 0"}
@@ -73,7 +76,7 @@ def _test(outcome: Outcome) -> JUnitCase:
     return JUnitCase(
         suite=f"{case.backend} {case.device}",
         name=f"{kernel} at {', '.join([size_label(case.problem), *sorted(more)])}",
-        ended=ended[outcome.status],
+        ended=ENDED[outcome.status],
         reason=reasons.outcome_reason(outcome),
         time_s=None if outcome.median_ns is None else outcome.median_ns / 1e9,
         notes=outcome.notes,
@@ -83,8 +86,8 @@ def _test(outcome: Outcome) -> JUnitCase:
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     groups, apart = _without_result(table)
-    outcomes = [row.outcome for row in table.rows]
-    ids = {one.case.device_id for one in outcomes if not table.baselines} - {""}
+    outcomes = sorted((row.outcome for row in table.rows), key=_is_on_host)
+    ids = {one.case.device_id for one in outcomes if not _is_on_host(one)} - {""}
     places = gathering.places(environments)
     ranked: list[Group] = []
     for problem, every in table.problems.items():
@@ -113,10 +116,11 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     heading += sustained_line(outcomes)
     timed = [r.outcome for r in table.rows if r.rivals and r.outcome.case.device_kind == "cpu"]
     if doubtful := sum(bool(_doubts(outcome.timing)) for outcome in timed):
+        is_open = any(row.mark and row.notes for group in ranked for row in group.rows)
         heading.append(
             f"{doubtful} of {len(timed)} times are unsteady or did not settle: usual on a CPU, and "
-            "no failure. Trust each only within its ±; a note marks those that leave open which is "
-            "fastest"
+            "no failure. Trust each only within its ±"
+            + ("; a note marks those that leave open which is fastest" if is_open else "")
         )
     slowed = [
         one.blocks.perturbation or 0.0
@@ -131,6 +135,10 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         groups=[*ranked, *groups],
         legend=((PERTURBED, f"{text} ({units.percent(max(slowed))} at worst)"),) if slowed else (),
     )
+
+
+def _is_on_host(outcome: Outcome) -> bool:
+    return outcome.case.backend == "host"
 
 
 def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
@@ -231,6 +239,10 @@ def _claimed(row: Ranked) -> str:
     return f"claims: {'; '.join(row.claims)}" if judged else ""
 
 
+#: Other programs that take no more than this share of a CPU hardly disturb a library's threads.
+_BUSY = 0.1
+
+
 def _notes(outcome: Outcome) -> tuple[str, ...]:
     """The notes on its samples, on the case, and on its other launches; see also `_doubts`."""
     timing, sustained = outcome.timing, outcome.sustained
@@ -238,6 +250,9 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if outcome.cold is not None and outcome.hot is not None:
         about = *_doubts(outcome.hot), *outcome.hot.notes
         notes += [f"hot samples: {note}" for note in about]
+    if _is_on_host(outcome) and (share := ranking.others_share([outcome]) or 0.0) > _BUSY:
+        told = f"other programs took {share:.0%} of its cores"
+        notes.append(f"{told}; one thread is steadier (OPENBLAS_NUM_THREADS=1)")
     if sustained is not None and not sustained.steady:
         notes.append("sustained: the device was not steady")
     if sustained is not None and sustained.throttled:
@@ -283,10 +298,10 @@ COLUMNS: tuple[Column, ...] = (
     Column("parameters", "params", "outcome.case.params", shared=True, page=1),
     numeric("size", value=lambda row: row.work, drop=ON_PAGES, page=1,
             cell=lambda row, _: size_label(row.outcome.case.problem)),
-    Column("status", "status", "outcome.status", drop=ON_PAGES, page=1),
+    Column("status", "status", "outcome.status", drop=ON_PAGES, page=2),
     Column("", "reason", lambda row: reasons.outcome_reason(row.outcome)),
     *under("", "best claims"),
-    numeric("time", "median_ns", "outcome.median_ns", scale=units.durations, page=2),
+    numeric("time", "median_ns", "outcome.median_ns", scale=units.durations, page=1),
     *under("outcome.timing.interval_ns", "interval_low_ns=0 interval_high_ns=1"),
     numeric("±", "spread", form=units.percent, drop=1, page=2),
     numeric("samples", "samples", "outcome.samples_ns.len", drop=ON_PAGES, page=4,
@@ -320,6 +335,7 @@ COLUMNS: tuple[Column, ...] = (
     numeric("rate", value="work_per_s", drop=2, page=2),
     *under("", "gflops gbytes_per_s"),
     numeric("% of cuBLAS", "of_cublas", form=units.share, drop=9, page=2),
+    numeric("% of NumPy", "of_numpy", form=units.share, drop=9, page=2),
     numeric("% of limit", "of_limit", form=units.share, drop=10, page=2),
     numeric("× slowest", "times_slowest", form=units.times, drop=4, place=2,
             cell=lambda row, text: text if row.rivals > 1 else UNKNOWN),

@@ -35,8 +35,8 @@ def skip_reason(*skips: Skip) -> str:
         needed = "CUDA" if needs == "cuda" else needs
         return f"needs {needed}; {'the device' if device.startswith('sm_') else 'this'} is {device}"
     if kind == "timeouts":
-        probes, timeouts = (given.get(name, "some") for name in ("probes", "timeouts"))
-        return f"{probes} probes skipped after {timeouts} timeouts (see --timeout)"
+        size, option = given.get("size", "another size"), given.get("option", "--timeout")
+        return f"not tried after the timeout at {size} (see {option})"
     if kind == "pair":
         return "not compared: the other kernel could not run"
     return f"front matter: {needs}" if kind in ("argument", "mistake") else needs
@@ -73,9 +73,17 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     if records[0].comparison is not None:
         return records[0].comparison.reason
     sides = [record.baseline for record in records], [record.candidate for record in records]
-    untimed = [side for side in sides if not side[0].samples_ns]
+    names = records[0].baseline_name, records[0].candidate_name
+    untimed = [
+        (name, side) for name, side in zip(names, sides, strict=True) if not side[0].samples_ns
+    ]
+    untimed.sort(
+        key=lambda untimed: untimed[1][0].status == "measured"
+    )  # what is wrong comes first
     texts = [
-        f"{one.case.kernel}: {one.status}: {outcome_reason(one, *others) or 'not timed'}"
-        for one, *others in [side for side in untimed if side[0].status != "measured"] or untimed
+        f"{name}: {side[0].status}: {reason}"
+        if (reason := outcome_reason(*side))
+        else f"{name}: right, not timed"
+        for name, side in untimed
     ]
     return "; ".join(dict.fromkeys(texts))

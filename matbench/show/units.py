@@ -53,14 +53,12 @@ def _decimals(value: float, digits: int) -> int:
 
 
 def percent(part: float | None) -> str:
-    """A share at a glance: `0.3%`, `31%`; from ten on, `12.00×`."""
+    """A share at a glance: `0.3%`, `31%`, `1,200%`."""
     if not is_known(part):
         return UNKNOWN
-    if part >= 10:
-        return times(part)
     if 0 < part < 0.0005:
         return "<0.1%"
-    return f"{part:.1%}" if part < 0.1 else f"{part:.0%}"
+    return f"{part:.1%}" if part < 0.1 else f"{part:,.0%}"
 
 
 def share(part: float | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from matbench import workloads
 from matbench.backends import bind_to, isolated
 from matbench.bench.options import FIRST, Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
@@ -31,7 +32,7 @@ from matbench.errors import (
     explanation,
 )
 from matbench.kernelfile.suspicions import suspicions
-from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Skip
+from matbench.model import BuildKey, Case, DeviceInfo, Kernel, Problem, Skip
 from matbench.records.outcome import Outcome, Status
 from matbench.worker.builders import Builders
 from matbench.worker.output import Listener
@@ -147,7 +148,7 @@ class Worker:
         deadlines: Deadlines,
         builders: Builders,
         listener: Listener | None,
-        late: Counter[BuildKey],
+        late: defaultdict[BuildKey, list[Problem]],
         *,
         is_apart: bool = False,
     ) -> None:
@@ -157,12 +158,13 @@ class Worker:
         self.builders = builders
         self.listener = listener
         self.process = WorkerProcess(_begin, device, options, is_apart, leads=is_apart)
-        self._building = _Step("building", deadlines.build_s, "--timeout", "compiler")
+        self._building = _Step("building", deadlines.build_s, deadlines.option, "compiler")
         kinds = options.cold + options.hot if options.timed else 0
         #: How long a task may take, in seconds.
         self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
         self.run_s += TIMES_SUSTAINED * (options.sustained_s or 0.0)
-        self._running = _Step("running", self.run_s, "--timeout", "kernel")
+        self._running = _Step("running", self.run_s, deadlines.option, "kernel")
+        self.gives_up = deadlines.gives_up
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
@@ -207,7 +209,7 @@ class Worker:
         builds: tuple[Variant, ...] | None = ("plain",),
         with_inputs: bool = False,
         deadline_s: float | None = None,
-        option: str = "--timeout",
+        option: str | None = None,
     ) -> T:
         """What a function of the open session, and of what is `given`, returns: data.
 
@@ -215,7 +217,8 @@ class Worker:
         inputs if the function needs them. It may take as long as a case, or `deadline_s`, which an
         `option` sets. `CaseError` if any of that fails.
         """
-        step = self._running._replace(deadline_s=deadline_s or self.run_s, option=option)
+        step = self._running._replace(deadline_s=deadline_s or self.run_s)
+        step = step._replace(option=option or step.option)
         if case is not None:
             self._make_ready(case, builds, with_inputs=with_inputs)
         return self._do(step, task, _OpenSession(), *given)
@@ -224,15 +227,17 @@ class Worker:
         """Open the device; `CaseError` if that fails."""
         self._do(_OPENING, _is_open, _OpenSession())
 
-    def deadlines_passed(self, case: Case) -> int:
-        """How often this kernel with these parameters missed its deadline, on any problem or
-        device."""
-        return self._late[case.build_key]
-
     def unfit(self, case: Case) -> Outcome | None:
-        """The outcome of a case that cannot run; None if its inputs and builds are ready."""
+        """The outcome of a case that cannot run, or has no less work than one of this kernel with
+        these parameters that missed its deadline, or whose probes did so twice; None if its inputs
+        and builds are ready."""
         if case.skip is not None:
             return skipped(case, self.device, case.skip)
+        late, work = self._late[case.build_key], workloads.work_of(case.problem)
+        less = [other for other in late if workloads.work_of(other) <= work]
+        if self.gives_up and (less or (len(late) > 1 and not self.options.timed)):
+            given = {"size": (less or late)[0].size, "option": self._running.option}
+            return skipped(case, self.device, Skip("timeouts", given={**given}))
         try:
             self._make_ready(case, None, with_inputs=True)
         except LackingError as error:
@@ -256,7 +261,8 @@ class Worker:
 
     def failed(self, case: Case, error: CaseError) -> Outcome:
         """The outcome of a case that ended with this error."""
-        self._late[case.build_key] += isinstance(error, LateError)
+        if isinstance(error, LateError):
+            self._late[case.build_key].append(case.problem)
         status: Status = "wrong" if isinstance(error, ResultError) else "failed"
         return not_measured(case, self.device, status, error.reason)
 
@@ -393,7 +399,7 @@ class WorkerPool:
         self.listener = listener
         self.workers: dict[tuple[str, str], Worker] = {}
         self.builders = Builders(deadlines.build_s, builders)
-        self._late: Counter[BuildKey] = Counter()
+        self._late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
         self._threads = ThreadPoolExecutor(_MOST_DEVICES)
 
     def __enter__(self) -> WorkerPool:

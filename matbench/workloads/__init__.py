@@ -34,3 +34,8 @@ def get(name: str) -> Workload:
 
 def workload_of(problem: Problem) -> Workload:
     return WORKLOADS[problem.workload]
+
+
+def work_of(problem: Problem) -> int:
+    """The work of a problem: operations, or bytes."""
+    return workload_of(problem).work(problem)

@@ -75,6 +75,19 @@ def test_the_fastest_parameters_of_each_kernel() -> None:
 # Against cuBLAS and the device's limits
 
 
+def test_numpy_beside_kernels_on_its_cpu() -> None:
+    host = msgspec.structs.replace(CPU, backend="host", index=0)
+    numpy = outcome("numpy", 2, host, group="baseline")
+    rough = outcome("rough", 4, precision="tf32")
+    shares = {name: row.of_numpy for name, row in ranked(numpy, outcome("mine", 4), rough).items()}
+    assert shares == {"numpy": 1, "mine": 0.5, "rough": None}
+    # The controls: a kernel on a GPU, and one on another CPU.
+    for other in (GPU, msgspec.structs.replace(CPU, name="Another")):
+        far = outcome("far", 4, other)
+        assert ranked(numpy, far)["far"].of_numpy is None
+        assert [table.baselines for table in ranking.tables([numpy, far])] == [False, True]
+
+
 def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
     found = of_cublas(
         on_h200("mine", 0.5), on_h200("cublas", 0.4, group="baseline"),

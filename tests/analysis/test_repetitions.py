@@ -88,7 +88,7 @@ def test_the_process_with_the_median_time_stands_for_all() -> None:
     merged = gathering.merge(found)
     assert merged.median_ns == 120
     assert merged.repetition == 1
-    assert merged.notes == ("5 processes, whose medians differ by up to 40.00%",)
+    assert merged.notes == ("5 processes, whose medians differ by up to 40%",)
     assert present(merged.cold).interval_ns == (100, 140)
 
 

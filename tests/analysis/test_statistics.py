@@ -394,6 +394,9 @@ def test_a_verdict_needs_the_pairs_and_the_medians_to_agree() -> None:
     assert result.interval[0] == 1
     assert result.interval[1] == pytest.approx(1.04)
     assert result.verdict == "UNDECIDED"
+    assert result.reason.endswith("beyond that of the pairs: times jump between levels")
+    # The control: where both agree, there is nothing to say.
+    assert "jump" not in in_turns([99.0, 100, 101] * 20, [94.0, 106, 101] * 20).reason
 
 
 # Comparison plans

@@ -19,7 +19,7 @@ import pytest
 from support.kernels import kernel_text, saved, text_of
 from support.sources import ONE, launched
 
-from matbench import backends
+from matbench import backends, cache
 from matbench.backends.opencl import OpenCLBackend, pyopencl
 from matbench.backends.protocol import (
     STAMP_BYTES,
@@ -32,7 +32,7 @@ from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
 from matbench.cache import Cache
-from matbench.errors import BuildError, CaseError
+from matbench.errors import BuildError, CaseError, LackingError
 from matbench.kernelfile import catalogue
 from matbench.model import Kernel, Launch
 
@@ -116,6 +116,39 @@ def test_what_only_cuda_has_is_explained(line: str, opencl: Backend, tmp_path: P
     with pytest.raises(BuildError) as refused:
         opencl.build(kernel, {"TILE": 8})
     assert re.fullmatch(rf"needs CUDA \(`{line.split()[1]}`, line \d+\)", refused.value.reason)
+
+
+def test_what_cudas_compiler_knows_is_no_mistake(opencl: Backend, tmp_path: Path) -> None:
+    (tmp_path / "mine.h").write_text("__device__ int inner() { return __clz(1); }")
+
+    def refused(call: str) -> tuple[type, str]:
+        text = kernel_text().replace("float sum", f"{call}; float sum")
+        text = text.replace('extern "C"', '#include "mine.h"\nextern "C"')
+        with pytest.raises(BuildError) as error:
+            opencl.build(kernel_of(tmp_path, text), {"TILE": 8})
+        return error.type, error.value.reason
+
+    for call in (
+        "__trap()", "clock64()", "(void)warpSize", "__popc(1)", "__frsqrt_rn(2.0f)", "__ldcg(A)",
+        "__syncthreads_or(1)", "atomicCAS(C, 1, 2)", "__expf(1.0f)", "make_float3(1, 2, 3)",
+    ):  # fmt: skip
+        what = call.removeprefix("(void)").partition("(")[0]
+        assert refused(call) == (LackingError, f"needs CUDA (`{what}`, line 19)")
+    assert refused("inner()") == (LackingError, "needs CUDA (`__clz`, line 1 of mine.h)")
+    for mistake in ("__syncthread", "clockwise", "make_it"):
+        kind, reason = refused(f"{mistake}()")
+        assert kind is BuildError
+        assert f"undeclared identifier '{mistake}'" in reason
+
+
+def test_functions_of_c_with_float(opencl: Backend, tmp_path: Path) -> None:
+    """Each as CUDA has it, also where a kernel has other uses for the names of built-ins."""
+    sums = (
+        "int clock = 1, warpSize = 2; C[0] = clock + warpSize + rsqrtf(4) + cbrtf(8) + powf(2, 3)"
+    )
+    text = kernel_text(body=f"{{ {sums}; }}")
+    [found] = launched(opencl, opencl.build(kernel_of(tmp_path, text), {"TILE": 8}), 1, 1, 1, 1)
+    assert found == pytest.approx(13.5)
 
 
 def amount_of(opencl: Backend, folder: Path, lines: str) -> float:
@@ -211,6 +244,19 @@ def test_a_second_process_need_not_compile_unless_something_changed(
         f"{OpenCLBackend.__module__}.revision", lambda: "another"
     )  # of what translates
     assert made() == 1
+
+
+def test_a_changed_prelude_is_another_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = tmp_path / "kernelfile" / "device_code" / "opencl.h"
+    header.parent.mkdir(parents=True)
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    found = []
+    for text in ("one", "another"):
+        header.write_text(text)
+        found.append(cache.revision.__wrapped__())
+    assert len({*found}) == 2
 
 
 CPLUSPLUS = text_of("cplusplus.cu")

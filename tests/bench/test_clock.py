@@ -8,7 +8,7 @@ import platform
 import struct
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def measured_meanwhile(session: Session, case: Case, task: str) -> Outcome:
 
 @pytest.fixture
 def worker(device: DeviceInfo) -> Iterator[Worker]:
-    made = Worker(device, OPTIONS, Deadlines(), Builders(60), None, Counter())
+    made = Worker(device, OPTIONS, Deadlines(), Builders(60), None, defaultdict(list))
     yield made
     made.close()
     made.builders.close()

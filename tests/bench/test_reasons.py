@@ -48,7 +48,7 @@ def test_what_is_wrong_with_a_vector(
 REGIONS = {
     "the last row": (np.s_[8:, :], {"TILE": 16}, "only in the last row"),
     "the last column": (np.s_[:, 12:], {"TILE": 16}, "only in the last column"),
-    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within rows 7–7, columns 1–12"),
+    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within row 7, columns 1–12"),
     "beyond tiles": (np.s_[6:, 11:], {"T": 5}, "only at the edge, beyond whole multiples of T = 5"),
     "tiles of 1": (np.s_[7:9, 1:12], {"T": 1}, "within rows 7–8, columns 1–11"),
     "rows": (np.s_[5:, :], {}, "all rows from 5 on"),

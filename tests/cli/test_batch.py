@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -128,6 +129,44 @@ def test_cases_of_one_size_are_told_apart(matbench: Matbench) -> None:
     found = {tuple(row[name] for name in columns) for row in table}
     assert len(found) == 8
     assert ("2.0", "0.5", "1", "signed", "row-major", "NN") in found
+
+
+def told(matbench: Matbench, *words: str, code: int) -> list[tuple[str | None, ...]]:
+    """The name of each test, how it ended, and the reason, up to the first number."""
+    root = ElementTree.fromstring(matbench(*words, "--format", "junit", code=code).stdout)
+    return [
+        (
+            case.get("name"),
+            child.tag,
+            re.split(r" [\d.]", child.get("message") or child.text or "")[0],
+        )
+        for case in root.iter("testcase")
+        for child in [*case, ElementTree.Element("passed")][:1]
+    ]
+
+
+@pytest.mark.usefixtures("scripted_device")
+def test_checks_and_comparisons_are_tests(matbench: Matbench) -> None:
+    """A comparison fails if the candidate is wrong, or slower than is allowed."""
+    write(
+        fast=kernel_text("fast", body="#define TAKES 1000\n" + GOOD_BODY),
+        slow=kernel_text("slow", body="#define TAKES 3000\n" + GOOD_BODY),
+        wrong=kernel_text("wrong", body=WRONG_BODY),
+    )
+    at = ("--sizes", "17", "--max-time", "0.1")
+    gate = ("--fail-if-slower", "5%")
+    name = "slow against fast TILE=8 at 17"
+    for words, code, ended in (
+        (gate, 1, (name, "failure", "SLOWER:")),
+        ((), 0, (name, "system-out", "SLOWER:")),
+    ):
+        assert told(matbench, "compare", "fast.cu", "slow.cu", *at, *words, code=code) == [ended]
+    found = told(matbench, "compare", "fast.cu", "wrong.cu", *at, code=1)
+    assert [case[:2] for case in found] == [("wrong against fast TILE=8 at 17", "failure")]
+    found = told(matbench, "compare", "wrong.cu", "fast.cu", *at, code=1)
+    assert [case[:2] for case in found] == [("fast against wrong TILE=8 at 17", "skipped")]
+    found = told(matbench, "check", "wrong.cu", "--quick", code=1)
+    assert found[0][:2] == ("wrong TILE=8 at 1", "failure")
 
 
 def test_cases_of_one_name_are_numbered() -> None:

@@ -12,6 +12,7 @@ import pytest
 from support.cli import Matbench
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text, text_of
 
+from matbench.model import DeviceInfo
 from matbench.worker import comparing
 
 pytestmark = pytest.mark.usefixtures("own_state")
@@ -38,6 +39,19 @@ def test_a_kernel_is_never_slower_than_itself(matbench: Matbench) -> None:
                          "--fail-if-slower", "50%", "--allow-skips", "--seed", "5")  # fmt: skip
     assert taken.call_args.args[-1] == 5, "the order of turns"
     assert record["comparison"]["verdict"] == "SAME"
+
+
+def test_two_languages_are_told(
+    matbench: Matbench, device: DeviceInfo, write_kernel: KernelWriter
+) -> None:
+    if device.backend != "opencl":
+        pytest.skip("CUDA C++ is one language")
+    body = GOOD_BODY.replace("||", "or")
+    assert body != GOOD_BODY
+    other, good = write_kernel("other", body=body), write_kernel("good")
+    told = "baseline built as OpenCL C, candidate as C++ for OpenCL, which may be the difference"
+    assert told in compare(matbench, good, other, *BRIEFLY)["notes"]
+    assert not compare(matbench, good, good, *BRIEFLY)["notes"]
 
 
 #: Replaces a factor, and reads only the upper 8 bits of its significand.

@@ -25,6 +25,7 @@ from support.tables import compared
 import matbench
 from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
+from matbench.show import reasons
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 
@@ -49,6 +50,22 @@ def scripted() -> Iterator[matbench.Judge]:
         judge = matbench.Judge("64", max_time=0.01)
     with judge:
         yield judge
+
+
+def test_what_takes_too_long_is_not_tried_with_more_work() -> None:
+    """The least work first, whatever the order that is asked for; less work is measured."""
+    hangs = kernel_text().replace("{", "{\n#define HANGS K >= 33\n", 1)
+    assert "HANGS" in hangs
+    with scripted_device():
+        judge = matbench.Judge("64,33,8", max_time=0.01, timeout=0.2)
+    with judge:
+        verdict = judge.run(hangs)
+        assert [case.status for case in verdict.cases] == ["skipped", "failed", "measured"]
+        late = "running took longer than 0.26 s and was stopped (see timeout)"
+        assert verdict.reason == late
+        assert reasons.outcome_reason(verdict.cases[0]) == (
+            "not tried after the timeout at 33 (see timeout)"
+        )
 
 
 def test_times_of_several_sizes_are_added(scripted: matbench.Judge) -> None:

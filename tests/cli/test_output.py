@@ -47,6 +47,12 @@ def test_a_torn_line_is_fixed_and_said(matbench: Matbench) -> None:
     assert "1 measured" in shown.stdout
 
 
+def test_a_run_that_continues_nothing_says_so(matbench: Matbench) -> None:
+    said = "typo.jsonl: has no records to continue; all cases are measured\n"
+    assert run(matbench, *NINE, "--resume", "typo.jsonl").stderr == said
+    assert run(matbench, *NINE, "--resume", "typo.jsonl").stderr == ""
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_records_that_cannot_be_written_are_one_line(matbench: Matbench) -> None:
     command = ("run", *NINE, "--set", "TILE=8", "--smoke", "--output")

@@ -22,7 +22,7 @@ from support.terminal import COMMAND
 from matbench import backends
 from matbench.backends.protocol import UnavailableError
 from matbench.bench.options import Deadlines
-from matbench.cli.options import DeadlineOptions
+from matbench.cli.options import DeadlineOptions, LaunchOptions
 from matbench.kernelfile import catalogue
 from matbench.model import Problem, Skip
 from matbench.records.environment import last_run_path
@@ -95,23 +95,10 @@ def test_a_build_has_two_minutes_or_the_timeout(timeout_s: float, build_s: float
 # -- cold and hot --------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("scripted_device")
-def test_cold_samples_are_of_a_gpu_alone(matbench: Matbench) -> None:
-    """A CPU's caches are never overwritten, whatever the options."""
-    for kinds in (("--cold",), ("--cold", "--hot")):
-        result = run(matbench, "tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
-        [outcome] = last_run()
-        assert outcome.cold is None
-        assert outcome.hot is not None
-        assert outcome.mode == "hot"
-        assert outcome.hot.samples_ns
-        assert outcome.hot.conditions
-        assert "hot samples: the cache is not overwritten" in result.stdout
-
-
-def test_asks_for_both(planned: Plan, noted: Noted) -> None:
+def test_asks_for_both(planned: Plan, noted: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The options that reach the worker, on any machine."""
     made = noted(worker.WorkerPool, "__init__")
+    monkeypatch.setattr(LaunchOptions, "require_able", lambda *_: None)
     for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
         planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
     asked = [(options.on("gpu").cold, options.on("gpu").hot) for _, options, *_ in made]

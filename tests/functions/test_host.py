@@ -40,6 +40,57 @@ def load(entry: str, **given: Any) -> Kernel:
 PLAIN = text_of("sgemm.c")
 
 
+@pytest.mark.parametrize(
+    ("before", "lacked"),
+    [
+        ("#include <cuda_runtime.h>\n", "cuda_runtime.h, line 1"),
+        ("__global__ void k() { }\n", "__global__, line 1"),
+        ("\ncudaStream_t s;\n", "cudaStream_t, line 2"),
+        ("#include <no_such.h>\n", None),
+    ],
+)
+def test_what_only_nvcc_builds_needs_cuda(before: str, lacked: str | None, tmp_path: Path) -> None:
+    file = saved(tmp_path / "mine.cpp", before + PLAIN)
+    table = {"entry": "host sgemm", "requires": ["host"]}
+    outcome = measured(catalogue.load(file, given=table), "8")
+    if lacked is None:
+        assert outcome.status == "failed"
+    else:
+        assert skip_reason(present(outcome.skip)) == f"needs CUDA ({lacked})"
+
+
+#: The table of a kernel, and that of the function that launches it.
+TWO = """entry = "product"
+launch = { block = [8, 8], grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"] }
+["host sgemm"]
+args = ["B", "A", "C", "N", "M", "K"]
+"""
+
+
+@pytest.mark.parametrize("is_fenced", [True, False])
+def test_one_file_has_a_table_for_its_kernel_and_one_for_its_launcher(
+    is_fenced: bool, tmp_path: Path
+) -> None:
+    parameters = "(const float *A, const float *B, float *C, int M, int N, int K)"
+    path = tmp_path / "mine.cu"
+    fence = "".join(f"// {line}\n" for line in ["/// matbench", *TWO.splitlines(), "///"])
+    code = f"__global__ void product{parameters} {{ }}\nvoid sgemm{parameters} {{ }}\n"
+    path.write_text(fence * is_fenced + code)
+    if not is_fenced:
+        path.with_suffix(".toml").write_text(TWO)
+    kernel = catalogue.load(path)
+    assert (kernel.entry, kernel.launch.block) == ("product", (8, 8))
+    host = catalogue.load(path, given={"entry": "host sgemm"})
+    assert host.args == ("B", "A", "C", "N", "M", "K")
+
+
+def test_a_kernels_table_says_nothing_about_its_launcher(tmp_path: Path) -> None:
+    text = f"__global__ void product(const float *A, float *C, int N) {{ }}\n{PLAIN}"
+    (tmp_path / "mine.toml").write_text(TWO.partition('["host')[0])
+    file = saved(tmp_path / "mine.cu", text)
+    assert catalogue.load(file, given={"entry": "host sgemm"}).args[:2] == ("M", "N")
+
+
 def test_a_function_may_open_a_library_that_is_already_built(tmp_path: Path) -> None:
     page = Path(__file__).parents[2].joinpath("docs/host.md").read_text()
     text = page.split("```cpp\n")[-1].split("```")[0]

@@ -82,6 +82,12 @@ LASTING = Sustained(
     blocks_ns=(2e6, 2.2e6), mean_ns=2.1e6, launches=100, duration_s=10.04, warm_up_s=4, steady=True,
     sm_mhz=1332.4, temperature_c=61, power_w=697.6, idle_w=124.2,
 )  # fmt: skip
+#: Of a library whose threads had their processors to themselves, and which had not.
+SHARED = [
+    outcome(f"shared {share:.0%}", 1, backend="host",
+            conditions=(Conditions(), Conditions(others_share=share)))
+    for share in (0.05, 0.5)
+]  # fmt: skip
 UNSTEADY = msgspec.structs.replace(
     LASTING, steady=False, throttled=("SwPowerCap",), power_w=None, idle_w=None
 )
@@ -172,6 +178,7 @@ NOTES: dict[str, Report] = {
         outcome("fast", 1, interval_ns=(0.9e6, 1.1e6), **WIDE), outcome("slow", 4, **WIDE)
     ),
     "on a GPU, every doubt": made(*(outcome(f"k{n}", 1 + 3 * n, GPU, **WIDE) for n in range(3))),
+    "busy processors": made(*SHARED),
     "each note once": made(
         outcome("a", 1, GPU, notes=("samples drift",)),
         outcome("b", 2, GPU, notes=("samples drift",), **WIDE),

@@ -30,6 +30,16 @@ CUBLASLT = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("my kernel é", "my-kernel-e"), ("h ö", "h-o"), ("核", "kernel"), ("_A.b-", "a.b")],
+)
+def test_a_kernel_without_a_name_has_its_files(file: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{file}.cu"
+    path.write_text(kernel_text().replace('// name = "mine"\n', ""))
+    assert catalogue.load(path).name == name
+
+
 def load(path: Path, text: str) -> Kernel:
     path.write_text(text, encoding="utf-8")
     return catalogue.load(path)

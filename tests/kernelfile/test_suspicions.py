@@ -41,6 +41,19 @@ UNSET = {
     "int count;\ncount++;": "`count` at mine.cu:6",
     "int last;\nA[0] = last++;": "`last` at mine.cu:6",
 }
+#: A tile in shared memory, and what its loop does; the body's first line is line 6.
+TILES = {
+    "s[0][col] = A[k]; sum += s[0][k % 9];": True,
+    "s[0][col] = A[k]; __syncthreads(); sum += s[0][k % 9];": True,
+    "s[0][col] = A[k]; __syncthreads(); sum += s[0][k % 9]; SYNC();": False,
+    "s[0][col] = A[k]; wait(); sum += s[0][k % 9]; wait();": False,
+    "two[k % 2][0][col] = A[k]; __syncthreads(); sum += two[k % 2][0][1];": False,
+    "two[k % 2][0][col] = A[k]; sum += two[k % 2][0][1];": True,
+    "s[0][col] += s[0][k]; __syncthreads();": False,
+    "s[0][col] = s[0][col] + s[0][k]; __syncthreads();": False,
+    "s[0][col] = A[k];": False,
+    "A[col] = A[k];": False,
+}
 UNSUSPICIOUS = [
     "if (blockIdx.x > 2) SYNC();",
     "for (int s = blockDim.x / 2; s > 0; s /= 2) { if (col < s) A[col] = 1; SYNC(); }",
@@ -80,6 +93,17 @@ def test_a_sum_that_nothing_clears_is_named_once(body: str, words: str) -> None:
     assert said(body) == [f"{words} is added to, but never set"]
     name = words.split("`")[1]
     assert said(body, (f"mine.cu:7: variable '{name}' is uninitialized",)) == []
+
+
+@pytest.mark.parametrize(("body", "is_suspected"), TILES.items())
+def test_a_tile_that_is_filled_again_needs_two_barriers(body: str, is_suspected: bool) -> None:
+    found = said(
+        "__shared__ float s[4][9], two[2][4][9];\nfloat sum = 0;\n"
+        f"for (int k = 0; k < N; ++k) {{\n{body}\n}}\nA[0] = sum;"
+    )
+    name = "two" if "two" in body else "s"
+    told = f"`{name}` at mine.cu:9 is filled and read in one loop; is a `__syncthreads()` missing?"
+    assert found == [told] * is_suspected
 
 
 @pytest.mark.parametrize("body", UNSUSPICIOUS)

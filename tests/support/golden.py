@@ -37,7 +37,7 @@ _ROUNDING = {
 #: Lines and notes that are there by chance.
 _CHANCE = re.compile(
     r"\d+ of \d+ times are unsteady|≈ per block: |load average |frequency governor |not settled: "
-    r"|drifting: |without the [0-9…]+ µs"
+    r"|drifting: |without the [0-9…]+ µs|other programs took "
 )
 _NOTE = re.compile("([⁰¹²³⁴⁵⁶⁷⁸⁹]+) (.*)")
 #: The fixture `table_regression`: from the name of a table beside the test and what answers a
@@ -131,6 +131,8 @@ def leaves(value: Any, path: str = "", *, whole: bool = True) -> Iterator[str]:
 
 def _rounded(title: str, cell: str) -> str:
     """An error that is a right kernel's without its digits; any other cell as it is."""
+    if title in _ROUNDING and " / " in cell:
+        return " / ".join(_rounded(title, part) for part in cell.split(" / "))
     number = re.fullmatch(r"<?([\d.]+(?:e-?\d+)?)(%?)", cell)
     if title not in _ROUNDING or not number:
         return cell

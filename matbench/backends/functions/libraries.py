@@ -18,7 +18,7 @@ from matbench.backends.functions.arrays import Arrays
 from matbench.backends.functions.calls import CalledFunction
 from matbench.backends.protocol import Address, Argument, Array, Backend, Handle, Variant
 from matbench.cache import Cache, seal
-from matbench.errors import BuildError, CaseError
+from matbench.errors import BuildError, CaseError, LackingError
 from matbench.kernelfile import host_file, includes, signature
 from matbench.model import DeviceInfo, Kernel
 
@@ -99,6 +99,13 @@ def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
     raise BuildError(f"{kernel.path}: cannot be loaded: {reason}")
 
 
+#: What a compiler for the CPU says of a header, name or mark that only CUDA has.
+_OF_CUDA = re.compile(
+    r":(\d+):\d+: (?:fatal )?error: .*?\b"
+    r"(cu(?:da|blas|rand)\w*\.h\w*|mma\.h|cuda[A-Z]\w+|__(?:global|device|shared)__|dim3)\b"
+)
+
+
 def prepare(
     kernel: Kernel, params: Mapping[str, int], target: Target, cache: Cache,
     links: Sequence[str] = (),
@@ -150,7 +157,12 @@ def made(
         with temporary.folder() as folder:
             (folder / name).write_text(text, encoding="utf-8")
             command = [target.compiler, *options, "-x", kind, name, "-o", "made.so", *links]
-            building.run(command, folder)
+            try:
+                building.run(command, folder)
+            except BuildError as error:
+                if target.architecture is None and (lacked := _OF_CUDA.search(error.reason)):
+                    raise LackingError(f"needs CUDA ({lacked[2]}, line {lacked[1]})") from None
+                raise
             return (folder / "made.so").read_bytes()
 
     if compilation.settings_in_force():

@@ -90,8 +90,9 @@ def combined(a: Term | None, sign: str, b: Term | None) -> Term | None:
 
 
 def _product(names: tuple[str, ...], many: int) -> str:
-    if names and abs(many) == 1:
-        return names[0] if len(names) == 1 else " * ".join(map(_factor, names))
+    if names and abs(many) == 1:  # a sign in front binds more closely than a division
+        alone = len(names) == 1 and many > 0
+        return names[0] if alone else " * ".join(map(_factor, names))
     return " * ".join([str(abs(many)), *map(_factor, names)])
 
 

@@ -72,17 +72,14 @@ def adopt(
     if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given
-    named = {}
-    for text in constants:
-        if not (found := re.fullmatch(r"([A-Za-z_]\w*)=0*([1-9]\d{0,8})", text)):
-            raise UsageError(f"--set {text!r}: expected NAME=VALUE, such as WIDTH=512")
-        named[found[1]] = int(found[2])
+    named = dict(map(_constant, constants))
     entry = known.pop("entry", None)
     if python_file.is_python(file):
         from matbench.features.adopt import functions
 
-        if known:
-            raise UsageError(f"--front-matter: write the table above the function in {file}")
+        if known or named:
+            option = "--front-matter" if known else "--set"
+            raise UsageError(f"{option}: write the table above the function in {file}")
         sys.exit(not functions.adopt(file, device))
     source = _free(path, target, force=force)
     Reader(file, "", path, tables.Table(file, "", None, known)).front(known)  # refuses other keys
@@ -97,13 +94,23 @@ def adopt(
     if first.file:  # that includes this one
         file, target = first.file, Path(first.file).with_suffix(".toml")
         _free(Path(file), target, force=force)
-    notes = "".join(f"# {note}\n" for note in first.notes)
-    write_file(target, (notes + tomlkit.dumps(first.table or {})).encode())
+    table = "".join(f"# {note}\n" for note in first.notes) + tomlkit.dumps(first.table or {})
+    try:
+        write_file(target, table.encode())
+    except UsageError as error:
+        raise UsageError(str(error), table.splitlines()) from None  # found in seconds or minutes
     say(f"wrote {target}" if len(results) == 1 else f"wrote {target}, for `{first.name}`")
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
     say(f"next: matbench run {shlex.quote(file)}")
+
+
+def _constant(text: str) -> tuple[str, int]:
+    """What `--set` gives."""
+    if not (found := re.fullmatch(r"([A-Za-z_]\w*)=0*([1-9]\d{0,8})", text)):
+        raise UsageError(f"--set {text!r}: expected NAME=VALUE, such as WIDTH=512")
+    return found[1], int(found[2])
 
 
 def _results(

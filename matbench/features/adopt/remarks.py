@@ -47,6 +47,8 @@ def failure(trials: AdoptTrials) -> Adopted:
     is_near = guess is not None and nearness >= 0.1
     shown = guess if guess is not None and is_near else first
     wrong = f": {words}" if is_near and words else _checked(trials, shown)
+    if wrong and not (is_near and words):
+        racy = ""  # its reason says that
     if not wrong:
         computes = f"{tried} computes a product of A and B{racy or unread}"
         return because(f"{computes}; write a table with its args, block and grid")

@@ -43,7 +43,7 @@ from matbench.worker.worker import Worker, WorkerPool
 
 #: Trials are not timed and have short deadlines.
 _OPTIONS = Options(timed=False, blocks=False)
-_DEADLINES = Deadlines(build_s=60.0, run_s=30.0)
+_DEADLINES = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.

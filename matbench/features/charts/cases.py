@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -173,7 +174,8 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
 def _label(key: _Key, keys: Sequence[_Key], row: Ranked) -> str:
     """The device and workload, and whatever else tells this view from others."""
     case = row.outcome.case
-    words = [case.device or "unknown device", case.problem.workload]
+    device = re.sub(r"(GPU-[0-9a-f]{8})-[0-9a-f-]{27}", r"\1…", case.device)
+    words = [device or "unknown device", case.problem.workload]
     traits = [f"{key[1] or 'no'} samples", f"{key[2]} inputs"]
     traits += [f"{name} = {key[3 + i]:g}" for i, name in enumerate(("alpha", "beta", "batch"))]
     for place, word in enumerate(traits, 1):

@@ -26,7 +26,7 @@ from matbench.errors import UsageError
 def check(
     kernels: tuple[str, ...], files: KernelFiles, constants: options.ConstantOptions,
     device: options.DeviceOptions, deadlines: options.DeadlineOptions, quick: bool, sanitize: bool,
-    allow_skips: bool, shown: options.ReportOptions,
+    allow_skips: bool, shown: options.CaseReportOptions,
 ) -> None:  # fmt: skip
     """Probe kernels at awkward shapes: which do they get right?
 

@@ -14,13 +14,12 @@ from matbench.analysis.ranking import Weakening, weakenings
 from matbench.bench.options import Options
 from matbench.cli.console import progress, say, show_rich
 from matbench.cli.options import DeadlineOptions, ReportOptions, SizeOptions
-from matbench.cli.selection import without_launch
 from matbench.features.check import claim_checker, sanitizer, view
 from matbench.features.check.claim_checker import conditions
 from matbench.features.check.probe import Need, Probe
 from matbench.features.probes import cases
 from matbench.kernelfile import sweep
-from matbench.model import Case, DeviceInfo, Kernel, Skip
+from matbench.model import Case, DeviceInfo, Kernel
 from matbench.records.environment import run_environment
 from matbench.records.outcome import Claims, Outcome
 from matbench.show import outcomes, safe
@@ -29,9 +28,6 @@ from matbench.worker.worker import Worker, WorkerPool
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: After this many timeouts, the remaining probes of a set of parameters are skipped.
-_DEADLINES = 2
 
 
 class Probing:
@@ -79,16 +75,9 @@ class Probing:
 
     def probe(self, pool: WorkerPool) -> None:
         """Run every probe, on any of the devices."""
-        given_up: dict[str, Skip] = {}
 
         def probe(worker: Worker, index: int) -> Probe:
             purpose, case = self.probed[index]
-            if case.skip is None and worker.deadlines_passed(case) >= _DEADLINES:
-                left = [c for _, c in self.probed[index:] if c.params == case.params]
-                many = sum(other.skip is None for other in left)
-                skip = Skip("timeouts", given={"probes": many, "timeouts": _DEADLINES})
-                case = without_launch(case, given_up.setdefault(str(case.params), skip))
-                self.probed[index] = purpose, case
             return Probe(purpose=purpose, outcome=worker.check(case))
 
         doing = {
@@ -169,6 +158,6 @@ def show(trials: list[Probing], shown: ReportOptions) -> None:
     runs = [findings for each in trials for findings in each.findings]
     findings = list(chain.from_iterable(runs))
     for finding in findings:
-        say(safe.line(finding))
+        say(safe.line(finding), err=shown.fmt != "rich")
     if runs:
         say(f"compute-sanitizer: {len(runs)} runs, findings: {len(findings)}", err=True)

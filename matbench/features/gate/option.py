@@ -81,7 +81,7 @@ class GateOptions:
 
         for line in (*read[0].notes, *read[1].notes, *joined.differences):
             tell(f"note: {line}")
-        shown.show(comparisons.report(joined.records, second[0]))
+        shown.show(comparisons.report(joined.records, second[0], self.refuses))
         self.summarize(joined.records, second[0], joined.differences + joined.broken)
         for file, labels in ((old, joined.only_old), (new, joined.only_new)):
             if labels:
@@ -97,13 +97,19 @@ class GateOptions:
             sys.exit(3)
         self.exit(joined.records, broken=bool(joined.broken))
 
+    def refuses(self, record: ComparisonRecord) -> bool:
+        """Whether the candidate is slower than allowed."""
+        from matbench.features.gate import recorded
+
+        return recorded.is_too_slow(record, self.fail_if_slower)
+
     def exit(self, records: Sequence[ComparisonRecord], *, broken: bool) -> None:
         """Exit 1 if a result is wrong or too slow; 3 if --fail-if-slower could judge no case."""
         from matbench.features.gate import recorded
         from matbench.show import reasons
 
         allowed = self.fail_if_slower
-        if broken or any(recorded.is_too_slow(record, allowed) for record in records):
+        if broken or any(map(self.refuses, records)):
             sys.exit(1)
         if allowed is None or self.allow_skips:
             return

@@ -10,7 +10,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import gathering
-from matbench.analysis.ranking import sm_mhz
+from matbench.analysis.ranking import others_share, sm_mhz
 from matbench.features.gate import runs
 from matbench.model import Problem
 from matbench.records.comparison import ComparisonRecord
@@ -126,7 +126,7 @@ def _compared(
         enough = comparison.processes is not None and min(comparison.processes) >= runs.ENOUGH
         between = "recordings" if enough else "processes"
         hint = "" if enough else f"; record both sides with --repeat {runs.ENOUGH}"
-        difference = f"a difference of {comparison.allowance:.2%} between {between}{hint}"
+        difference = f"a difference of {100 * comparison.allowance:.3g}% between {between}{hint}"
         notes = (f"the interval allows for {difference}",)
     if doubts:
         reason = f"not comparable: {'; '.join(doubts)}"
@@ -167,20 +167,8 @@ def _case_differences(first: Outcome, second: Outcome, old: _Set, new: _Set) -> 
     if mhz[0] and mhz[1] and not abs(mhz[1] / mhz[0] - 1) <= CLOCK_TOLERANCE:
         clocks = f"was {mhz[0]:,.0f} MHz, now {mhz[1]:,.0f} MHz"
         differences.append(f"the SM clock of {_label(first)} differs: {clocks}")
-    was, is_now = _others_share(old), _others_share(new)
+    was, is_now = others_share(old), others_share(new)
     if was is not None and is_now is not None and abs(is_now - was) > LOAD_TOLERANCE:
         shares = f"was {was:.0%}, now {is_now:.0%} of the processors"
         differences.append(f"the load of other programs at {_label(first)} differs: {shares}")
     return differences
-
-
-def _others_share(outcomes: _Set) -> float | None:
-    """The mean share of a CPU's time that other programs took while the case was timed."""
-    shares = [
-        moment.others_share
-        for outcome in outcomes
-        if outcome.case.device_kind == "cpu" and outcome.timing is not None
-        for moment in outcome.timing.conditions[1:]
-        if moment.others_share is not None
-    ]
-    return sum(shares) / len(shares) if shares else None

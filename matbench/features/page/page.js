@@ -446,7 +446,7 @@ function table() {
   const all = state.every ? cases.length : inView().length;
   const others = all < cases.length ? `; ${cases.length - all} more in other views` : "";
   document.getElementById("count").textContent =
-    (rows.length === all ? `${all} cases` : `${rows.length} of ${all} cases`) + others;
+    (rows.length === all ? "" : `${rows.length} of `) + (all === 1 ? "1 case" : `${all} cases`) + others;
 }
 
 const cellText = (c, row) => (c.key === "remarks" || c.key === "params"

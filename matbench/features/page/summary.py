@@ -102,7 +102,9 @@ def _sentence(view: RankedView, ranked: Sequence[_Fastest], kernels: int) -> str
     A fragment is a view or a size with fewer than half of the kernels that another one has.
     """
     if not ranked:
-        return "No case was measured."
+        right = [o.case.label for o in view.outcomes if o.status == "measured"]
+        others = f" and {len(right) - 1} more" if len(right) > 1 else ""
+        return f"{right[0]}{others}: right, not timed." if right else "No case was measured."
     if 2 * view.most_kernels < kernels:
         return f"A fragment: {view.most_kernels} kernels, where another view has {kernels}."
     whole = [found for found in ranked if 2 * view.kernels(found[0]) >= view.most_kernels]

@@ -24,8 +24,8 @@ _SHOWN_BROKEN = 5
 @click.option(
     "--budget",
     metavar="N|TIME",
-    help="Budget for the initial search: a count of candidates (200) or a duration (90s, 10m, "
-    "1h). Default: unlimited.",
+    help="Budget for each size: a count of candidates (200), or about how long all may take (90s, "
+    "10m, 1h). Default: unlimited.",
 )
 @click.option(
     "--write", is_flag=True, help="Make the winner's values the only ones in [sweep] of the table."

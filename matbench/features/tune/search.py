@@ -46,11 +46,15 @@ _HOPELESS = 2.0
 #: least so many seconds, is stopped.
 _HANGING = 10.0
 _LEAST_LOOK_S = 3.0
+#: What a budget of time keeps for all after the first looks: half of it, and at most so many
+#: seconds, of which a comparison samples a quarter of what is left, and at least a second.
+_MOST_FINALS_S = 60.0
+_LEAST_TURNS_S = 1.0
 _MOST_BUDGET = 999_999
 
 
 class Budget(NamedTuple):
-    """The budget of the first looks: a number of candidates or of seconds; None: unlimited."""
+    """For each size: of the first looks in candidates, of all in seconds; None: unlimited."""
 
     candidates: int | None = None
     seconds: float | None = None
@@ -119,6 +123,7 @@ class TuningSearch:
         self.compared: Candidate | None = None
         self.comparison: Comparison | None = None
         self.complete = False
+        self._until = math.inf
 
     def ranking(self) -> list[Candidate]:
         """All that were right and timed: those of the last round first, the fastest first."""
@@ -135,6 +140,7 @@ class TuningSearch:
 
     def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
         """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
+        self._until = time.monotonic() + (self.budget.seconds or math.inf)
         builders.start(worker.device, self.candidates, ("plain",))
         self._look_at_all(worker, advance)
         planned = rounds(len(self.ranking()))
@@ -152,7 +158,7 @@ class TuningSearch:
 
         With a budget of time, none of the others takes what is left of it by hanging.
         """
-        until = time.monotonic() + (self.budget.seconds or math.inf)
+        until = self._until - min((self.budget.seconds or math.inf) / 2, _MOST_FINALS_S)
         best: Candidate | None = None
         longest_s = 0.0
         for number, case in enumerate(self.candidates):
@@ -218,8 +224,10 @@ class TuningSearch:
         self.winner = best
 
     def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
-        cases = first.case, second.case
-        record = comparing.compare((worker, worker), cases, ComparisonPlan(), 0)
+        cases, plan = (first.case, second.case), ComparisonPlan()
+        left_ns = max(_LEAST_TURNS_S, (self._until - time.monotonic()) / 4) * 1e9
+        plan = msgspec.structs.replace(plan, maximum_time_ns=min(left_ns, plan.maximum_time_ns))
+        record = comparing.compare((worker, worker), cases, plan, 0)
         if record.comparison is None:
             for standing, outcome in ((first, record.baseline), (second, record.candidate)):
                 if outcome.status != "measured":
@@ -266,6 +274,6 @@ def run(
         groups = []
         for search in filter(lambda search: search.candidates, searches):
             problems = [case.problem for case in search.candidates]
-            work = sum(workloads.workload_of(problem).work(problem) for problem in problems)
+            work = sum(map(workloads.work_of, problems))
             groups.append(TaskGroup(devices, [search], work))
         list(pool.distribute(groups, run_one))

@@ -60,7 +60,7 @@ def watch(
     def cases(kernel: Kernel) -> list[Case]:
         overrides = constants.values([kernel])
         problems = sizes.problems([kernel])
-        problems.sort(key=lambda problem: workloads.workload_of(problem).work(problem))
+        problems.sort(key=workloads.work_of)
         every = sweep.cases([kernel], problems, overrides, info)
         able = [case.problem.size for case in every if case.skip is None]
         if sizes.sizes is None and info.kind == "cpu" and able:

@@ -89,7 +89,8 @@ class Saves:
 
 @dataclass
 class SavedVersion:
-    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed.
+    """One save at `saved` (HH:MM:SS); `wrong` says why it was not timed, `has_wrong_result` that it
+    ran.
 
     `paste` may have lines of code that would fix it. One that differs only in comments and blanks
     from the last right version is `same_as` that, by its label, and not timed again. Otherwise it
@@ -99,6 +100,7 @@ class SavedVersion:
     number: int
     saved: str
     wrong: str = ""
+    has_wrong_result: bool = False
     paste: tuple[str, ...] = ()
     same_as: str = ""
     contenders: dict[Problem, Contender] = field(default_factory=dict)
@@ -154,6 +156,7 @@ class WatchedVersions:
             if outcome.median_ns is None:
                 said = f"{case.label} {_WORDS[outcome.status]}: {outcome.reason}"
                 version.wrong = "\n".join([said, *outcome.notes])
+                version.has_wrong_result = outcome.status == "wrong"
                 return
             looks.setdefault(case.problem, []).append((case, outcome))
         if not looks:

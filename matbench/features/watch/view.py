@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from matbench.cli import registry
 from matbench.cli.console import open_console, say
 from matbench.features.watch.versions import SavedVersion, Saves, WatchedVersions
 from matbench.model import settings_of
@@ -73,6 +74,8 @@ def screen(
             yield Text(f"… and {len(others) - _SHOWN_LINES} more lines")
         yield from (Text(f"    {pasted}") for pasted in version.paste)
         yield Text("Not timed. Fix the file and save again.")
+        if version.has_wrong_result and "check" in registry.COMMANDS:
+            yield Text(f"`matbench check {file_name}` tells at which sizes it is wrong.")
     if version.same_as:
         yield Text(f"the same code as {version.same_as}: not timed again.")
     earlier = [v for v in versions[-_SHOWN_VERSIONS - 1 : -1] if v.wrong or v.contenders]

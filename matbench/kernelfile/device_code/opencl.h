@@ -74,6 +74,21 @@ static uint matbench_blocks(uint axis) { return get_global_offset(axis) >> 31 & 
 #define fminf(a, b) fmin((float)(a), (float)(b))
 #define sqrtf(a) sqrt((float)(a))
 #define ldexpf(a, exponent) ldexp((float)(a), (int)(exponent))
+#define MATBENCH_FLOAT(name) static inline float name##f(float a) { return name(a); }
+#define MATBENCH_FLOATS(a, b, c, d) \
+MATBENCH_FLOAT(a) MATBENCH_FLOAT(b) MATBENCH_FLOAT(c) MATBENCH_FLOAT(d)
+MATBENCH_FLOATS(rsqrt, cbrt, exp, exp2)
+MATBENCH_FLOATS(exp10, expm1, log, log2)
+MATBENCH_FLOATS(log10, log1p, sin, cos)
+MATBENCH_FLOATS(tan, asin, acos, atan)
+MATBENCH_FLOATS(sinh, cosh, tanh, asinh)
+MATBENCH_FLOATS(acosh, atanh, erf, erfc)
+MATBENCH_FLOATS(floor, ceil, trunc, round)
+MATBENCH_FLOAT(rint)
+#define MATBENCH_FLOAT2(name) \
+static inline float name##f(float a, float b) { return name(a, b); }
+MATBENCH_FLOAT2(pow) MATBENCH_FLOAT2(fmod) MATBENCH_FLOAT2(hypot) MATBENCH_FLOAT2(copysign)
+MATBENCH_FLOAT2(fdim) MATBENCH_FLOAT2(atan2) MATBENCH_FLOAT2(remainder)
 #define __ldg(pointer) (*(pointer))
 #define __float_as_uint(a) as_uint((float)(a))
 #define __uint_as_float(a) as_float((uint)(a))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from collections import Counter
@@ -13,10 +14,11 @@ from unittest.mock import Mock
 import pytest
 from support import toml
 from support.cli import QUICK, Matbench, last_run
-from support.kernels import GOOD_BODY, KernelWriter, changed, plain, text_of
+from support.kernels import GOOD_BODY, KernelWriter, changed, plain, saved, text_of
 from support.paths import FOREIGN
 from support.signatures import generated
 
+from matbench import files
 from matbench.bench.session import Session
 from matbench.errors import BuildError, CaseError, OutOfMemoryError
 from matbench.features.adopt import probing, search, trials
@@ -105,6 +107,20 @@ def test_others_write(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.Mo
     assert "changed during the trials" in matbench("adopt", path, code=2).stderr
     assert path.read_text() == f"{source}// mine\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_table_that_cannot_be_written_is_printed(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "replace", full)
+    path = saved(tmp_path / "mine.cu", GOOD_BODY.replace("ENTRY", "mine").replace("TILE", "8"))
+    told = matbench("adopt", path, code=2).stderr
+    assert "mine.toml: cannot be written: No space left on device\n" in told
+    assert '    entry = "mine"\n' in told
+    assert "    [launch]\n    block = [8, 8]\n" in told
 
 
 def test_a_link_is_not_followed(tmp_path: Path, matbench: Matbench) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.golden import TableRegression
 from support.kernels import text_of
@@ -316,6 +316,7 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[Term, str]:
     return (made, f"(({left}) {sign.replace('/', '//')} ({right}))") if made else (a, left)
 
 
+@example((combined(number(0), "-", term_of("N // M")), "0 - N // M"), 5, 7, 1)
 @given(terms(), st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
 def test_terms_have_values_of_their_parts(pair: tuple[Term, str], M: int, N: int, K: int) -> None:
     term, python = pair

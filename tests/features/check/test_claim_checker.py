@@ -29,10 +29,6 @@ class PlainWorker:
         self.device = device
         self.judged = judged
         self.measured: list[Case] = []
-        self.late = 0
-
-    def deadlines_passed(self, _: Case) -> int:
-        return self.late
 
     def measure(self, case: Case) -> Outcome:
         assert case.skip is None

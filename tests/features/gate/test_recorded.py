@@ -133,7 +133,7 @@ def test_all_processes_of_a_case_count() -> None:
     assert only(found).samples == (100, 100)
     assert only(found).allowance == VARIATIONS["gpu"].recordings
     [record] = found.records
-    assert record.notes == ("the interval allows for a difference of 0.50% between recordings",)
+    assert record.notes == ("the interval allows for a difference of 0.5% between recordings",)
 
 
 def test_of_a_file_with_several_runs_the_last_counts() -> None:

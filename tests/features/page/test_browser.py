@@ -163,6 +163,21 @@ def test_the_table_filters_and_sorts(window: Browser, few: Path) -> None:
     assert len(window.column("kernel")) < cases
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_rows_are_low_and_begin_with_the_time(window: Browser, few: Path, width: int) -> None:
+    window.open(few, "#every=1", width)
+    heights = window.evaluate(
+        "[...document.querySelectorAll('.results tr')].map(r => r.offsetHeight)"
+    )
+    assert max(heights) < 55, "two lines at most"
+    titles = window.evaluate(
+        "[...document.querySelectorAll('.results th')].map(h => h.textContent)"
+    )
+    assert [title.split()[0] for title in titles[:5]] == [
+        "kernel", "parameters", "size", "time", "status"
+    ]  # fmt: skip
+
+
 def test_the_url_keeps_what_was_chosen(window: Browser, few: Path) -> None:
     window.open(few)
     window.choose("metric", "cublas")

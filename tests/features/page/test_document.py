@@ -71,6 +71,7 @@ def test_pages(file_regression: Any) -> None:
         "less than half of them": [*four, square("a", 64, 9.0)],
         "many that cannot be told apart": [square(name, 64, 1.0) for name in "abcdef"],
         "two that cannot be told apart": [*three, square("a", 32, 0.2), square("c", 32, 0.1)],
+        "right, not timed": [records.outcome("a", cold=None), records.outcome("b", cold=None)],
         "one wrong": [three[0], wrong],
         "all wrong": [wrong],
         "wrong in another view": [three[0], wrong, square("a", 64, 1.0, device=gpu)],
@@ -89,6 +90,13 @@ def test_pages(file_regression: Any) -> None:
 
 
 # Cases
+
+
+def test_a_view_is_named_by_the_beginning_of_its_devices_uuid() -> None:
+    environments, outcomes = found_in("h200-ladder.jsonl")
+    outcomes, environments = gathering.told_apart(outcomes, environments)
+    found = cases.make_cases(outcomes, environments[0].devices, {})
+    assert found.views[0].label == "NVIDIA H200 (GPU-94fcd18e…) · matmul"
 
 
 def test_awkward_sizes_stand_beside_round_ones() -> None:

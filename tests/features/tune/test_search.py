@@ -113,6 +113,7 @@ class Clockwork:
     ) -> ComparisonRecord:
         turns = first.params["TURNS"], second.params["TURNS"]
         self.compared.append(turns)
+        self.longest_s = plan.maximum_time_ns / 1e9
         cases = (first, second)
         sides = [
             not_measured(case, self.device, "wrong", "a race")
@@ -194,6 +195,26 @@ def test_pages(kernel: Kernel, device: DeviceInfo, file_regression: Any) -> None
         search.run(worker, worker, lambda label: None)  # type: ignore[arg-type]
         pages[name] = "\n".join(page(search, worker))
     file_regression.check(paged(pages), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "looks", "longest_s"), [(40, 21, 4.75), (90, 40, 10), (8, 5, 1)]
+)
+def test_a_budget_of_time_is_for_all(
+    kernel: Kernel, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch,
+    seconds: int, looks: int, longest_s: float,
+) -> None:  # fmt: skip
+    """How many first looks of a second each it allows, and how long a comparison may take then."""
+    worker = Clockwork(device)
+
+    def clock() -> float:
+        return sum(check for *_, check in worker.looks)
+
+    monkeypatch.setattr(time, "monotonic", clock)
+    values = {"TURNS": TURNS, "KIND": (1,)}
+    spaces = search_space.space(kernel, SIZE, device, values, 0)
+    TuningSearch(spaces, Budget(seconds=seconds)).run(worker, worker, lambda label: None)  # type: ignore[arg-type]
+    assert (clock(), worker.longest_s) == (looks, longest_s)
 
 
 def test_what_is_known_outlives_an_interruption(kernel: Kernel, device: DeviceInfo) -> None:

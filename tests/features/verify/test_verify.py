@@ -200,7 +200,7 @@ def test_what_is_found_has_the_counts_of_a_whole_batch() -> None:
     C[2, 4, 5] += 1
     found = matbench.verify(STACK, B, C)
     assert (found.at, found.wrong, found.elements) == ((1, 2, 3), 2, C.size)
-    assert found.reason == "within rows 2–2, columns 3–3"
+    assert found.reason == "within row 2, column 3"
 
 
 class OfGpu:

@@ -179,6 +179,7 @@ def test_a_terminal_shows_one_screen(write_kernel: KernelWriter) -> None:
     assert session.code == 0
     assert "Traceback" not in text
     assert "Not timed. Fix the file and save again." in text
+    assert "`matbench check mine.cu` tells at which sizes it is wrong." in text
     assert re.search(r"first\s+C\[0,\s0\]: expected [\d.]+, found", text)
     final = text[text.rindex("mine.cu · version 3") :]
     assert re.search(r"^48 .*[\d.]+ .*[A-Z]{4,}", final, re.MULTILINE)

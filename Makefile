@@ -40,11 +40,12 @@ endif
 RUN := $(VENV)/.installed-$(EXTRA)
 DEV := $(VENV)/.installed-$(EXTRA)-dev
 MUTANTS := $(VENV)/.installed-$(EXTRA)-mutants
+SITE := $(VENV)/.installed-site
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # nothing else may run while kernels are timed
 .PHONY: help bench smoke quick test test-long test-gpu test-gpu-long golden lint format types check mutants \
-  docs build hooks clean
+  docs site build hooks clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -99,6 +100,12 @@ docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
 	@$(BIN)/python docs/generate_lessons.py
 	@$(BIN)/python docs/generate_published.py
 	@$(BIN)/python docs/generate_records.py
+	@$(BIN)/python docs/site_pages.py
+
+# mkdocs-material, which gets fixes until May 2027, says at each start what follows it.
+site: $(SITE) ## Build the site of these pages into build/site/ (needs Python 3.11)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file docs/mkdocs.yml
+	@echo "Open build/site/index.html in a browser."
 
 build: $(DEV) ## Build the wheel and the source distribution into dist/
 	@$(BIN)/hatchling build
@@ -131,7 +138,7 @@ $(RUN): pyproject.toml | $(BIN)/pip
 	$(install)
 
 $(DEV): EXTRAS = $(WHEELS)plots,dev
-$(DEV) $(MUTANTS): EXACT = --constraint constraints.txt
+$(DEV) $(MUTANTS) $(SITE): EXACT = --constraint constraints.txt
 $(DEV): pyproject.toml constraints.txt | $(BIN)/pip
 	$(install)
 	@touch $(RUN)
@@ -140,3 +147,9 @@ $(MUTANTS): EXTRAS = $(WHEELS)plots,dev,mutants
 $(MUTANTS): pyproject.toml constraints.txt | $(BIN)/pip
 	$(install)
 	@touch $(RUN) $(DEV)
+
+# It measures nothing.
+$(SITE): EXTRAS = site
+$(SITE): EXTRA = cpu
+$(SITE): pyproject.toml constraints.txt | $(BIN)/pip
+	$(install)

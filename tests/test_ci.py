@@ -24,14 +24,16 @@ BIN = Path(sys.executable).parent
 WORKFLOWS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), re.DOTALL)
 SMOKE, SPEED = WORKFLOWS
 ACTION = (ROOT / "action.yml").read_text()
-RELEASE = (ROOT / ".github/workflows/release.yml").read_text()
+RELEASE, SITE = (
+    (ROOT / f".github/workflows/{name}.yml").read_text() for name in ("release", "site")
+)
 
 Step = dict[str, Any]
 
 
 @pytest.mark.parametrize(
     ("texts", "schema"),
-    [([SMOKE, SPEED, RELEASE, SMOKE.replace("steps:", "stepss:")], "workflows"),
+    [([SMOKE, SPEED, RELEASE, SITE, SMOKE.replace("steps:", "stepss:")], "workflows"),
      ([ACTION, ACTION.replace("steps:", "stepss:")], "actions")],
 )  # fmt: skip
 def test_files_have_githubs_form(texts: list[str], schema: str, tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def shellcheck(script: str) -> str:
     return subprocess.run(command, input=script, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("text", [SMOKE, SPEED, ACTION, RELEASE])
+@pytest.mark.parametrize("text", [SMOKE, SPEED, ACTION, RELEASE, SITE])
 def test_scripts_pass_shellcheck(text: str) -> None:
     for step in steps_of(text):
         assert shellcheck(step["run"]) == ""

@@ -87,6 +87,14 @@ def test_with_a_driver_pycuda_is_installed_once(project: Project) -> None:
     assert project.ran()[:2] == [".[plots,dev]", "matbench doctor --install"]
 
 
+def test_the_site_needs_no_device(project: Project) -> None:
+    project.driver(True)
+    assert "build/site/index.html" in project.make("site").stdout
+    [installed, built] = project.ran()
+    assert installed == ".[site]"
+    assert "mkdocs build" in built
+
+
 def test_the_user_chooses(project: Project) -> None:
     project.driver(True)
     assert project.make("bench", "EXTRA=cpu").returncode == 0

@@ -39,6 +39,11 @@ class Browser:
         self.driver.get(path.as_uri() + state)
         self.until("document.querySelectorAll('.chart:not(:has(svg, canvas))').length === 0")
 
+    def prefer(self, scheme: str) -> None:
+        """Let the reader's system be light or dark."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
     def evaluate(self, code: str) -> Any:
         return self.driver.execute_script(f"return {code}")
 

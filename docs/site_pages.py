@@ -1,0 +1,108 @@
+"""The pages of the site, at their paths in the project; and their index, docs/llms.txt.
+
+MkDocs calls its `on_` functions as docs/mkdocs.yml says (`make site`). `python docs/site_pages.py`
+writes the index; with `--check` it names it if it is out of date and exits 1.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import freshness
+import yaml
+
+ROOT = freshness.ROOT
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?=[)#])")
+
+
+def sections() -> dict[str, list[str]]:
+    """The paths of the pages in each section, in the order in which they are read."""
+    config = yaml.safe_load((DOCS / "mkdocs.yml").read_text(encoding="utf-8"))
+    return {title: paths for section in config["nav"] for title, paths in section.items()}
+
+
+def pages() -> list[str]:
+    return [path for paths in sections().values() for path in paths]
+
+
+def summary(path: str) -> tuple[str, str]:
+    """A page's title, and the first sentence of its text, without links and emphasis."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    title, first = re.findall(r"^# (.+)\n\n((?:.+\n)+)", text)[0]
+    plain = re.sub(r"\[([^]]+)\]\([^)]+\)|[*]+", r"\1", " ".join(first.split()))
+    sentence = re.split(r"(?<=[.?])\s", plain)[0]
+    return title, re.sub(":$", ".", sentence)
+
+
+def index(folder: str) -> str:
+    """What llms.txt holds, with links from that folder of the project."""
+    lines = ["# matbench", "", f"> {summary('README.md')[1]}"]
+    for title, paths in sections().items():
+        lines += ["", f"## {title}", ""]
+        for path in paths:
+            name, sentence = summary(path)
+            lines.append(
+                f"- [{name}]({Path(os.path.relpath(path, folder)).as_posix()}): {sentence}"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def linked(path: str) -> Iterator[str]:
+    """The files to which a page links."""
+    for target in LINK.findall((ROOT / path).read_text(encoding="utf-8")):
+        yield Path(os.path.normpath(Path(path).parent / target)).as_posix()
+
+
+def anchor(title: str, _: str) -> str:
+    """The name of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def diagram(source: re.Match[str]) -> str:
+    import mermaidx
+
+    return f'<div class="diagram">{mermaidx.render(source[1]).svg()}</div>\n'
+
+
+def on_config(config: Any) -> None:
+    config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
+
+
+def on_files(files: Any, config: Any) -> None:
+    """Add the pages, and the files to which they link: kernels as pages, with their colours."""
+    from mkdocs.structure.files import File
+
+    for path in sorted({*pages(), *(file for page in pages() for file in linked(page))}):
+        if path.endswith(".cu"):
+            source = (ROOT / path).read_text(encoding="utf-8")
+            text = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n````cuda\n{source}````\n"
+            files.append(File.generated(config, f"{path}.md", content=text))
+        file = File(path, str(ROOT), config.site_dir, config.use_directory_urls)
+        files.append(file)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Kernels are shown as pages, and diagrams drawn."""
+    markdown = LINK.sub(lambda found: found[0] + ".md" * found[1].endswith(".cu"), markdown)
+    return re.sub(r"(?ms)^```mermaid\n(.*?)^```\n", diagram, markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Programs read the pages as they were written."""
+    site = Path(config.site_dir)
+    for path in pages():
+        shutil.copy(ROOT / path, site / path)
+    (site / "llms.txt").write_text(index("."), encoding="utf-8")
+
+
+PAGES: freshness.Pages = {DOCS / "llms.txt": lambda _: index("docs")}
+
+if __name__ == "__main__":
+    sys.exit(freshness.finish(PAGES))

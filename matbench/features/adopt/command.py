@@ -124,6 +124,7 @@ def _results(
     """Find out how to call each kernel of a file, or the function on the host that is named, and
     say what was found."""
     from matbench.features.adopt import functions, search, subjects
+    from matbench.features.adopt.guess import Adopted
     from matbench.kernelfile import front_matter, signature
 
     path = Path(file)
@@ -142,7 +143,12 @@ def _results(
         with Interruption() as interruption, search.pool() as pool, progress(None) as display:
             for kernel in kernels:
                 display.begin(kernel.function.name)
-                adopted = search.adopt(kernel, pool.worker(info))
+                try:
+                    adopted = search.adopt(kernel, pool.worker(info))
+                except UsageError as error:
+                    if not any(functions.callers(path, bare, names, given)):
+                        raise
+                    adopted = Adopted(kernel.function.name, None, str(error))
                 results.append(adopted)
                 say(adopted.words)
                 for warning in adopted.warnings:

@@ -62,7 +62,7 @@ class _Limits(NamedTuple):
 
 #: A function in Python may be compiled for each call.
 _IN_PYTHON = _Limits(20.0, 20.0)
-_ON_HOST = _Limits(5.0, 10.0)
+_ON_HOST = _Limits(5.0, 15.0)
 
 
 class _Sizes(NamedTuple):
@@ -169,7 +169,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
         every = itertools.product((0.0, 1.0), get_args(Transpose), get_args(Layout))
         forms = sorted(every, key=lambda form: form[0] == 0 and form[1:] not in _USUAL_FORMS)
         pairs = itertools.product(enumerate(forms), enumerate(arguments.calls(taken, Hints())))
-        for (_, form), (_, args) in sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0]):
+        for (_, form), (_, args) in sorted(pairs, key=lambda pair: pair[0][0] + 2 * pair[1][0]):
             beta, transpose, layout = form
             if beta and "beta" in args:
                 continue

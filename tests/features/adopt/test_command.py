@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 from support import toml
-from support.cli import QUICK, Matbench, last_run
+from support.cli import QUICK, Matbench, Refusal, last_run
 from support.kernels import GOOD_BODY, KernelWriter, changed, plain, saved, text_of
 from support.paths import FOREIGN
 from support.signatures import generated
@@ -148,6 +148,21 @@ def test_a_kernel_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matb
     assert not (tmp_path / "textbook.toml").exists()
     matbench("run", path, "--sizes", "48", *QUICK)
     assert [outcome.status for outcome in last_run()] == ["measured"]
+
+
+def test_a_kernel_whose_types_are_those_of_its_includer_is_left_to_a_launcher(
+    tmp_path: Path, matbench: Matbench, refusal: Refusal
+) -> None:
+    path = tmp_path / "mine.cuh"
+    path.write_text("__global__ void mine(const real *A, const real *B, real *C, int N) {}\n")
+    assert "A points to `real`" in refusal("adopt", path)
+    (tmp_path / "main.cu").write_text(
+        'using real = float;\n#include "mine.cuh"\n'
+        "void run(real *A, real *B, real *C, int N) { mine<<<N, N>>>(A, B, C, N); }\n"
+    )
+    said = matbench("adopt", path, code=1).stdout
+    assert "A points to `real`" in said
+    assert "`run` on the host: cannot be called here: " in said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from matbench.cli.options import (
     SustainedOptions,
     VerdictOptions,
     grouped,
-    require_comparable,
+    require_turns,
 )
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
@@ -97,7 +97,7 @@ def compare(
         pairs = [*_versions(named, files, against, remarks)]
     kernels = list({kernel.name: kernel for pair in pairs for kernel in pair}.values())
     for kernel in kernels:
-        require_comparable(kernel, info)
+        require_turns(kernel, info)
     gate = features.get("gate")
     written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))

@@ -17,13 +17,7 @@ from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.cli import registry
-from matbench.cli.options import (
-    DeadlineOptions,
-    DeviceOptions,
-    SizeOptions,
-    checked,
-    require_comparable,
-)
+from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked, require_turns
 from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import NotAdoptedError, UsageError, refusing
@@ -219,7 +213,7 @@ class Judge:
             try:
                 with refusing(_named(side)):
                     sides.append(self._cases(side, sizes, {}, self._contract))
-                require_comparable(sides[-1][0].kernel, self.device)
+                require_turns(sides[-1][0].kernel, self.device)
             except UsageError as error:
                 return Comparisons(reason=str(error))
         self._forget()

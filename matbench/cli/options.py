@@ -419,7 +419,7 @@ def require_device(kernel: Kernel) -> None:
         raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
 
 
-def require_comparable(kernel: Kernel, device: DeviceInfo) -> None:
+def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
     """`UsageError` for a kernel that cannot take turns with others on this device."""
     if kernel.kind.is_library:
         require_device(kernel)
@@ -528,12 +528,10 @@ def checked(**given: Any) -> Iterator[Any]:
     groups = DeviceOptions, SizeOptions, LaunchOptions, DeadlineOptions, VerdictOptions
     known = {own.name: own.metadata["option"][1] for group in groups for own in fields(group)}
     for name, value in given.items():
-        kind = known[name].get("type")
+        kind = known[name].get("type", click.STRING)  # which writes numbers as texts
+        is_absent = value is None and kind is click.STRING
         try:
-            if kind is not None:
-                yield kind.convert(value, None, None)
-            else:  # a text, or a number that is written as one
-                yield None if value is None else str(value)
+            yield None if is_absent else kind.convert(value, None, None)
         except (click.BadParameter, TypeError) as error:
             why = getattr(error, "message", error)
             raise UsageError(f"{name}={value!r:.60}: {why}".rstrip(".")) from None

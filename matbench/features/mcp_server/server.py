@@ -53,7 +53,8 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
 
     async def run() -> None:
         server = Server("matbench", version=__version__, on_list_tools=listed, on_call_tool=called)
-        async with stdio_server(stdin=_lines()) as (requests, answers):
+        messages = _messages(lambda message: answers.send(message))
+        async with stdio_server(stdin=messages) as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
     one_by_one = ThreadPoolExecutor(1)  # so that pings are answered meanwhile
@@ -65,6 +66,21 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
         raise error from None
     finally:  # the end of the judge ends what runs
         one_by_one.shutdown(wait=False, cancel_futures=True)
+
+
+async def _messages(send: Callable[[Any], Any]) -> Any:
+    """Lines that are messages; the others, of which the SDK says nothing, are answered here."""
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
+    async for line in _lines():
+        try:
+            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            why = types.ErrorData(code=types.PARSE_ERROR, message="not a JSON-RPC message")
+            await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=why)))
+        else:
+            yield line
 
 
 async def _lines() -> Any:

@@ -97,6 +97,9 @@ def test_a_signal_or_the_end_of_the_input_ends_it_at_once(
         process.stdin.write(INITIALIZE)
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "matbench"
+        process.stdin.write("{\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["error"]["message"] == "not a JSON-RPC message"
         process.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
         process.stdin.write(message(2, "tools/call", name="judge", arguments=spin) + "\n")
         process.stdin.write(message(3, "ping") + "\n")

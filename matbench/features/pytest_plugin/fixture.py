@@ -118,7 +118,6 @@ class Matmul:
             judge, cache = self._judge, Cache()
             where = "cpu" if judge.device.kind == "cpu" else judge.device.identity
             name = f"pytest-{re.sub(r'[^0-9A-Za-z]', '-', where)}.lock"
-            cache.prepare()
             try:
                 turn = filelock.FileLock(cache.folder / name).acquire()
             except OSError as error:

@@ -128,7 +128,8 @@ class Judge:
         sizes, asked = self._required(sizes), self._asked(contract)
         try:
             with refusing(_named(candidate)):
-                cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
+                kernel = self._adopted(candidate, _given(entry, front_matter), asked)
+                cases = self._cases(kernel, sizes)
         except UsageError as error:
             closest = error.closest if isinstance(error, NotAdoptedError) else None
             return Verdict(
@@ -188,8 +189,11 @@ class Judge:
         """
         self._required(None)
         self._forget()
-        with refusing(_named(candidate)):
-            return self._adopted(candidate, _given(entry, front_matter), self._asked(contract))
+        try:
+            with refusing(_named(candidate)):
+                return self._adopted(candidate, _given(entry, front_matter), self._asked(contract))
+        except NotAdoptedError as error:  # says what is wrong with a function, and not where it is
+            raise UsageError(f"{_named(candidate)}: {error}") from None
 
     def compare(
         self,
@@ -211,12 +215,11 @@ class Judge:
         sides: list[list[Case]] = []
         for side in (baseline, candidate):
             try:
-                with refusing(_named(side)):
-                    sides.append(self._cases(side, sizes, {}, self._contract))
-                require_turns(sides[-1][0].kernel, self.device)
+                kernel = self.kernel(side)
+                require_turns(kernel, self.device)
+                sides.append(self._cases(kernel, sizes))
             except UsageError as error:
                 return Comparisons(reason=str(error))
-        self._forget()
         bench = Bench(self.pool, self.device, plan, self._problem.seed)
         records = []
         for problem in dict.fromkeys(case.problem for case in sides[0]):
@@ -230,15 +233,8 @@ class Judge:
 
     # -- the steps of one verdict ------------------------------------------------------------------
 
-    def _cases(
-        self,
-        candidate: Candidate,
-        sizes: str | None,
-        given: Mapping[str, Any],
-        asked: Contract | None,
-    ) -> list[Case]:
+    def _cases(self, kernel: Kernel, sizes: str | None) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
-        kernel = self._adopted(candidate, given, asked)
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, self.place(kernel))
 
     def _adopted(

@@ -73,7 +73,7 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     if records[0].comparison is not None:
         return records[0].comparison.reason
     sides = [record.baseline for record in records], [record.candidate for record in records]
-    untimed = [side for side in sides if not side[0].samples_ns]
+    untimed = [side for side in sides if not side[0].samples_ns and side[0].skip != Skip("pair")]
     texts = [
         f"{one.case.kernel}: {one.status}: {outcome_reason(one, *others) or 'not timed'}"
         for one, *others in [side for side in untimed if side[0].status != "measured"] or untimed

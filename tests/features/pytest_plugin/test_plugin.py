@@ -109,19 +109,28 @@ def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
 
         def test_not_on_a_device(matmul):
             matmul.compare("mine.cu", "numpy", sizes="33")
+
+        def test_not_adopted(matmul):
+            matmul.compare("mine.cu", "bare.cu", sizes="33")
+
+        def test_not_adopted_either(matmul):
+            matmul.check("bare.cu")
         """
     )
+    Path("bare.cu").write_text("int x;\n", encoding="utf-8")
     result = project.runpytest_subprocess("-ra")
-    result.assert_outcomes(passed=2, failed=5)
+    result.assert_outcomes(passed=2, failed=7)
     first = re.findall(r"^_+ test_.* _+\n(.*)", result.stdout.str(), re.MULTILINE)
     assert first[0] == "SLOWER by more than 3.0% at 2 of 2 sizes"
     result.stdout.fnmatch_lines(["candidate slow against baseline mine", "*× slower* SLOWER"])
     assert first[1].startswith("bad: wrong: reference: ")
     assert first[2].startswith("no size could be judged")
-    assert first[3:] == [
+    assert first[3:5] == [
         "max_slower=nan: write a share such as 0.03",
         "numpy runs only on the host; use `matbench run`",
     ]
+    assert first[5] == first[6]
+    assert first[5].startswith("bare.cu: no front matter, and ")
     assert "beyond ±0%" in " ".join(result.stdout.str().split())
 
 

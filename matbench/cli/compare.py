@@ -25,7 +25,7 @@ from matbench.cli.options import (
     SustainedOptions,
     VerdictOptions,
     grouped,
-    require_device,
+    require_turns,
 )
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
@@ -98,11 +98,7 @@ def compare(
         pairs = [*_versions(named, files, against, remarks)]
     kernels = list({kernel.name: kernel for pair in pairs for kernel in pair}.values())
     for kernel in kernels:
-        if kernel.kind.is_library:
-            require_device(kernel)
-        if kernel.on_host and info.kind == "gpu":
-            how = "compare it with `--backend opencl`"
-            raise UsageError(f"{kernel.name} runs only on the host; {how}")
+        require_turns(kernel, info)
     gate = features.get("gate")
     written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))

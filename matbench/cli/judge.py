@@ -19,7 +19,7 @@ from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench.options import Options
 from matbench.cli import registry
-from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked
+from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked, require_turns
 from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import NotAdoptedError, UsageError, refusing
@@ -84,6 +84,8 @@ class Judge:
     ) -> None:
         given = checked(backend=backend, seed=seed, timeout=timeout, max_time=max_time)
         backend, seed, timeout, max_time = given
+        given = checked(sizes=sizes, alpha=alpha, beta=beta, batch=batch, device=device)
+        sizes, alpha, beta, batch, device = given
         self._where = DeviceOptions(backend, device)
         self.device: DeviceInfo = self._where.choose()
         kinds = (inputs,) if isinstance(inputs, str) else inputs
@@ -126,11 +128,11 @@ class Judge:
         `entry` names the kernel in a file with several; keys of `front_matter` replace those of the
         file, and a `contract` that of the judge.
         """
-        self._require(sizes)
-        asked = self._asked(contract)
+        sizes, asked = self._required(sizes), self._asked(contract)
         try:
             with refusing(_named(candidate)):
-                cases = self._cases(candidate, sizes, _given(entry, front_matter), asked)
+                kernel = self._adopted(candidate, _given(entry, front_matter), asked)
+                cases = self._cases(kernel, sizes)
         except UsageError as error:
             closest = error.closest if isinstance(error, NotAdoptedError) else None
             return Verdict(
@@ -192,10 +194,13 @@ class Judge:
 
         It counts as one that is judged: the workers forget earlier ones now and then.
         """
-        self._require(None)
+        self._required(None)
         self._forget()
-        with refusing(_named(candidate)):
-            return self._adopted(candidate, _given(entry, front_matter), self._asked(contract))
+        try:
+            with refusing(_named(candidate)):
+                return self._adopted(candidate, _given(entry, front_matter), self._asked(contract))
+        except NotAdoptedError as error:  # says what is wrong with a function, and not where it is
+            raise UsageError(f"{_named(candidate)}: {error}") from None
 
     def compare(
         self,
@@ -211,17 +216,17 @@ class Judge:
         `threshold` is the largest difference that counts as SAME, as a share. `max_time` is the
         longest time in seconds for one size.
         """
-        self._require(sizes)
+        sizes = self._required(sizes)
         threshold, max_time = checked(threshold=threshold, max_time=max_time)
         plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
         sides: list[list[Case]] = []
         for side in (baseline, candidate):
             try:
-                with refusing(_named(side)):
-                    sides.append(self._cases(side, sizes, {}, self._contract))
+                kernel = self.kernel(side)
+                require_turns(kernel, self.device)
+                sides.append(self._cases(kernel, sizes))
             except UsageError as error:
-                return Comparisons(reason=f"{_named(side)}: {error}")
-        self._forget()
+                return Comparisons(reason=str(error))
         bench = Bench(self.pool, self.device, plan, self._problem.seed)
         records = []
         for problem in dict.fromkeys(case.problem for case in sides[0]):
@@ -235,15 +240,8 @@ class Judge:
 
     # -- the steps of one verdict ------------------------------------------------------------------
 
-    def _cases(
-        self,
-        candidate: Candidate,
-        sizes: str | None,
-        given: Mapping[str, Any],
-        asked: Contract | None,
-    ) -> list[Case]:
+    def _cases(self, kernel: Kernel, sizes: str | None) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
-        kernel = self._adopted(candidate, given, asked)
         return sweep.cases([kernel], self._problems(kernel, sizes), {}, self.place(kernel))
 
     def _adopted(
@@ -276,12 +274,14 @@ class Judge:
     def _asked(self, contract: Asked | None) -> Contract | None:
         return self._contract if contract is None else Contract.of(contract)
 
-    def _require(self, sizes: str | None) -> None:
-        """`UsageError` if the judge is closed, or the sizes of a call cannot be read."""
+    def _required(self, sizes: str | None) -> str | None:
+        """The sizes of a call; `UsageError` if they cannot be read, or the judge is closed."""
         if not self._end.alive:
             raise UsageError("this judge is closed; make another")
+        [sizes] = checked(sizes=sizes)
         if sizes is not None:
             _require_sizes(sizes, self._problem.inputs)
+        return sizes
 
     def _forget(self) -> None:
         """Let the worker forget earlier kernels now and then, so that memory does not grow."""

@@ -419,6 +419,15 @@ def require_device(kernel: Kernel) -> None:
         raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
 
 
+def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
+    """`UsageError` for a kernel that cannot take turns with others on this device."""
+    if kernel.kind.is_library:
+        require_device(kernel)
+    if kernel.on_host and device.kind == "gpu":
+        how = "compare it with `--backend opencl`"
+        raise UsageError(f"{kernel.name} runs only on the host; {how}")
+
+
 @dataclass(frozen=True)
 class LaunchOptions:
     """Which kind of launch is timed, and for how long."""
@@ -521,8 +530,10 @@ def checked(**given: Any) -> Iterator[Any]:
     groups = DeviceOptions, SizeOptions, LaunchOptions, DeadlineOptions, VerdictOptions
     known = {own.name: own.metadata["option"][1] for group in groups for own in fields(group)}
     for name, value in given.items():
+        kind = known[name].get("type", click.STRING)  # which writes numbers as texts
+        is_absent = value is None and kind is click.STRING
         try:
-            yield known[name]["type"].convert(value, None, None)
+            yield None if is_absent else kind.convert(value, None, None)
         except (click.BadParameter, TypeError) as error:
             why = getattr(error, "message", error)
             raise UsageError(f"{name}={value!r:.60}: {why}".rstrip(".")) from None

@@ -120,7 +120,7 @@ def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.Fun
             "`async` functions, and functions within others or under `if` cannot be called"
         )
     which = listed(f"{shown}{SEPARATOR}{known}" for known in (taking or public)[:8])
-    wrong = f"no function {name!r:.60}; it has" if name else "which function?"
+    wrong = f"no `def {name:.60}` at the top of this file; it has" if name else "which function?"
     raise UsageError(f"{shown}: {wrong} {which}")
 
 

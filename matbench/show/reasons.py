@@ -75,11 +75,11 @@ def comparison_reason(*records: ComparisonRecord) -> str:
     sides = [record.baseline for record in records], [record.candidate for record in records]
     names = records[0].baseline_name, records[0].candidate_name
     untimed = [
-        (name, side) for name, side in zip(names, sides, strict=True) if not side[0].samples_ns
+        (name, side)
+        for name, side in zip(names, sides, strict=True)
+        if not side[0].samples_ns and side[0].skip != Skip("pair")
     ]
-    untimed.sort(
-        key=lambda untimed: untimed[1][0].status == "measured"
-    )  # what is wrong comes first
+    untimed.sort(key=lambda of: of[1][0].status == "measured")  # the cause comes first
     texts = [
         f"{name}: {side[0].status}: {reason}"
         if (reason := outcome_reason(*side))

@@ -26,10 +26,13 @@ _GAP = 2
 
 
 class Screen(Console):
-    """A console on which text is never markup and cannot control the terminal; only rich can."""
+    """A console on which text is never markup and cannot control the terminal; only rich can.
+
+    It is no console of Jupyter: what is printed is text, and no output of a cell.
+    """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(highlight=False, markup=False, emoji=False, **options)
+        super().__init__(highlight=False, markup=False, emoji=False, force_jupyter=False, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

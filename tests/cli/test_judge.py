@@ -232,6 +232,18 @@ def test_two_kernels_are_compared_in_turns(scripted: matbench.Judge) -> None:
     assert present(found.ratios[0]) > 2
     assert [record.baseline.case.problem.N for record in found.records] == [64]
     assert scripted.compare(slow, fast, max_time=2).verdict == "FASTER"
+    hosted = scripted.compare("numpy", fast)
+    assert hosted.reason == "numpy runs only on the host; use `matbench run`"
+
+
+def test_numbers_are_taken_as_if_written(device: DeviceInfo) -> None:
+    numbers: dict[str, Any] = {"sizes": 17, "alpha": 2.0, "beta": 1, "batch": 1, "device": 0}
+    with matbench.Judge(**numbers, backend=device.backend) as judge:
+        for size in (17, 33):
+            sizes: Any = size if size != 17 else None
+            [case] = judge.run("numpy", sizes=sizes).cases
+            problem = case.case.problem
+            assert (problem.N, problem.alpha, problem.beta) == (size, 2, 1)
 
 
 def test_sizes_that_disagree_leave_it_undecided() -> None:

@@ -7,10 +7,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
-from queue import Queue
 from typing import Any
 
 import msgspec
@@ -38,20 +37,7 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
 
-    asked: Queue[tuple[bytes, Future[dict[str, Any]]]] = Queue()
     tool = types.Tool(name=_TOOL, description=_ABOUT, input_schema=schema(request))
-
-    def work() -> None:
-        while True:
-            line, future = asked.get()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                found = answer(line)
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(found)
 
     async def listed(_context: Any, _params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool])
@@ -60,20 +46,41 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
         if params.name != _TOOL:
             found = {"error": f"no tool {params.name!r:.60}; there is {_TOOL!r}"}
         else:
-            future: Future[dict[str, Any]] = Future()
-            asked.put((msgspec.json.encode(params.arguments or {}), future))
-            found = await asyncio.wrap_future(future)
+            line = msgspec.json.encode(params.arguments or {})
+            found = await asyncio.get_running_loop().run_in_executor(one_by_one, answer, line)
         texts = [types.TextContent(text=text) for text in parts(found)]
         return types.CallToolResult(content=[*texts], is_error="error" in found)
 
     async def run() -> None:
         server = Server("matbench", version=__version__, on_list_tools=listed, on_call_tool=called)
-        async with stdio_server(stdin=_lines()) as (requests, answers):
+        messages = _messages(lambda message: answers.send(message))
+        async with stdio_server(stdin=messages) as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
-    # In a thread of its own, so that pings are answered meanwhile.
-    threading.Thread(target=work, daemon=True).start()
-    asyncio.run(run())
+    one_by_one = ThreadPoolExecutor(1)  # so that pings are answered meanwhile
+    try:
+        asyncio.run(run())
+    except Exception as error:
+        while inner := getattr(error, "exceptions", ()):  # the groups of the SDK's tasks
+            error = inner[0]
+        raise error from None
+    finally:  # the end of the judge ends what runs
+        one_by_one.shutdown(wait=False, cancel_futures=True)
+
+
+async def _messages(send: Callable[[Any], Any]) -> Any:
+    """Lines that are messages; the others, of which the SDK says nothing, are answered here."""
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
+    async for line in _lines():
+        try:
+            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            why = types.ErrorData(code=types.PARSE_ERROR, message="not a JSON-RPC message")
+            await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=why)))
+        else:
+            yield line
 
 
 async def _lines() -> Any:

@@ -12,15 +12,14 @@ from typing import Any, NoReturn
 import filelock
 import pytest
 
+from matbench.backends.protocol import NoDeviceError
 from matbench.cache import Cache
 from matbench.cli.judge import Candidate, Judge
-from matbench.cli.options import DeviceOptions
 from matbench.cli.verdicts import Comparisons
-from matbench.errors import MatbenchError, UsageError
+from matbench.errors import MatbenchError, UsageError, refusing
 from matbench.features.check import view
 from matbench.features.check.probing import Probing
 from matbench.features.gate import recorded
-from matbench.model import DeviceInfo
 from matbench.show import comparisons, terminal
 from matbench.show.reasons import skip_reason
 
@@ -37,13 +36,11 @@ class Matmul:
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self._options = options
+        self.options = options
         self._ends = ExitStack()
 
-    def __enter__(self) -> Matmul:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End the judge's process."""
         self._ends.close()
 
     def check(self, product: Product, *, quick: bool = False, **asked: Any) -> None:
@@ -79,6 +76,8 @@ class Matmul:
         for one of them.
         """
         with self._alone() as judge:
+            if not (isinstance(max_slower, int | float) and max_slower >= 0):
+                raise UsageError(f"max_slower={max_slower!r:.60}: write a share such as 0.03")
             found = judge.compare(
                 *map(_candidate, (baseline, product)), sizes=sizes, max_time=max_time,
                 threshold=min(0.01, max_slower),
@@ -99,29 +98,32 @@ class Matmul:
     def why_no_gpu(self) -> str | None:
         """Why a test that needs a GPU cannot run; None if it can."""
         try:
-            device = self._device
-        except MatbenchError as error:
+            device = self._judge.device
+        except NoDeviceError as error:
             return str(error)
+        except MatbenchError as error:  # a mistake skips no test
+            _fail(str(error))
         return None if device.kind == "gpu" else f"needs a GPU; matbench would use {device.label}"
 
     @cached_property
-    def _device(self) -> DeviceInfo:
-        named = {name: self._options.get(name) for name in ("backend", "device")}
-        return DeviceOptions(named["backend"] or "auto", named["device"]).choose()
-
-    @cached_property
     def _judge(self) -> Judge:
-        return self._ends.enter_context(Judge(**self._options))
+        with refusing("matmul_options"):
+            return self._ends.enter_context(Judge(**self.options))
 
     @contextmanager
     def _alone(self) -> Iterator[Judge]:
         """The judge, while no other process of this user's tests measures on its device; an error
         is one line that fails the test."""
         try:
-            where = "cpu" if self._device.kind == "cpu" else self._device.identity
+            judge, cache = self._judge, Cache()
+            where = "cpu" if judge.device.kind == "cpu" else judge.device.identity
             name = f"pytest-{re.sub(r'[^0-9A-Za-z]', '-', where)}.lock"
-            with filelock.FileLock(Cache().folder / name):
-                yield self._judge
+            try:
+                turn = filelock.FileLock(cache.folder / name).acquire()
+            except OSError as error:
+                raise cache.unusable(error) from None
+            with turn:
+                yield judge
         except MatbenchError as error:
             _fail(str(error))
 

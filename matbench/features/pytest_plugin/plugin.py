@@ -33,15 +33,27 @@ def matmul_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def matmul(matmul_options: dict[str, Any]) -> Iterator[Matmul]:
+def _matmuls() -> Iterator[list[Matmul]]:
+    """One for all tests with the same options, which each folder's `conftest.py` may give."""
+    made: list[Matmul] = []
+    yield made
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def matmul(matmul_options: dict[str, Any], _matmuls: list[Matmul]) -> Matmul:
     """Checks products of matrices, and compares their speed: docs/pytest.md."""
     from matbench.features.pytest_plugin.fixture import Matmul
 
-    with Matmul(matmul_options) as made:
-        yield made
+    for one in _matmuls:
+        if one.options == matmul_options:
+            return one
+    _matmuls.append(Matmul(matmul_options))
+    return _matmuls[-1]
 
 
-@pytest.fixture(scope="session", name=_FIXTURE)
+@pytest.fixture(name=_FIXTURE)
 def _needs_gpu(matmul: Matmul) -> None:
     if (reason := matmul.why_no_gpu) is not None:
         pytest.skip(reason)

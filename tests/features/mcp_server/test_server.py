@@ -77,12 +77,14 @@ def message(number: int, method: str, **params: Any) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
 
+ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}}
+INITIALIZE = message(1, "initialize", **ABOUT, clientInfo={"name": "a test", "version": "1"}) + "\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
 def test_a_signal_or_the_end_of_the_input_ends_it_at_once(
     number: signal.Signals | None, device: DeviceInfo
 ) -> None:
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    client = {"clientInfo": {"name": "a test", "version": "1"}}
     spin = {"source": kernel_text("endless", body=SPIN_BODY)}
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -92,9 +94,12 @@ def test_a_signal_or_the_end_of_the_input_ends_it_at_once(
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdin.write(message(1, "initialize", **about, **client) + "\n")
+        process.stdin.write(INITIALIZE)
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "matbench"
+        process.stdin.write("{\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["error"]["message"] == "not a JSON-RPC message"
         process.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
         process.stdin.write(message(2, "tools/call", name="judge", arguments=spin) + "\n")
         process.stdin.write(message(3, "ping") + "\n")
@@ -107,6 +112,16 @@ def test_a_signal_or_the_end_of_the_input_ends_it_at_once(
             process.send_signal(number)
         assert process.wait(15) == (0 if number is None else 128 + number)
         assert process.stderr.read() == ("" if number is None else "interrupted\n")
+
+
+def test_an_output_that_cannot_be_written_ends_it_with_one_line(device: DeviceInfo) -> None:
+    words = [*COMMAND, *OPTIONS, "--backend", device.backend]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run(
+            words, input=INITIALIZE, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    told = "matbench: standard output: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (1, told)
 
 
 def test_without_the_sdk_it_says_what_to_install(

@@ -108,6 +108,14 @@ def test_a_mistake_is_one_line(cell: str, line: str, run: Cell) -> None:
     assert shown.html == ""
 
 
+def test_jupyter_shows_nothing_else(run: Cell, shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, rich adds outputs of its own; it takes this variable for a sign of Jupyter."""
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "1")
+    with capture_output() as captured:
+        shell.run_cell(f"%%matbench --sizes 33\n{PRODUCT}")
+    assert [bool(output.data["text/plain"]) for output in captured.outputs] == [True]
+
+
 def test_one_process_stays_warm_between_cells(run: Cell, shell: Any) -> None:
     magic = shell.magics_manager.magics["cell"]["matbench"].__self__
     run(f"%%matbench --sizes 33\n{kernel_text()}")

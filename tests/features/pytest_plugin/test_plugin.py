@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from itertools import groupby
 from pathlib import Path
 
@@ -49,8 +50,9 @@ def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytest
         from package.products import also
 
         nested = [lambda A, B: A @ B]
+        named = nested[0]
 
-        @pytest.mark.parametrize("product", ["mine.cu", also, "bad.cu", nested[0], "no.cu"])
+        @pytest.mark.parametrize("product", ["mine.cu", also, "bad.cu", named, print, "no.cu"])
         def test_product(matmul, product):
             matmul.check(product, quick=True)
 
@@ -66,7 +68,7 @@ def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytest
         """
     )
     result = project.runpytest_subprocess("-ra")
-    result.assert_outcomes(passed=3, failed=5)
+    result.assert_outcomes(passed=3, failed=6)
     text = result.stdout.str()
     first = re.findall(r"^_+ .* _+\n(.*)", text, re.MULTILINE)
     assert first[0].startswith("bad passed 0 of 4 probes on ")
@@ -75,10 +77,11 @@ def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytest
          r"TILE=8 at 1, uniform: reference: 1 of 1 elements wrong; .*"],
         consecutive=False,
     )  # fmt: skip
-    assert re.search(r"<lambda>.*: give a function at the top of a Python file", first[1])
-    assert first[2].startswith("no.cu: cannot be read: ")
-    assert first[3] == "mine: computes C = A·B; asked for C = A·B + C"
-    assert "no probe could run" in first[4]
+    assert "no `def named` at the top of this file; it has " in first[1]
+    assert re.search(r"print>: .*: give a function at the top of a Python file", first[2])
+    assert first[3].startswith("no.cu: cannot be read: ")
+    assert first[4] == "mine: computes C = A·B; asked for C = A·B + C"
+    assert "no probe could run" in first[5]
     assert "Traceback" not in text
     assert "During handling" not in text
 
@@ -99,17 +102,73 @@ def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
             matmul.compare("bad.cu", "mine.cu", sizes="33")
 
         def test_undecided(matmul):
-            matmul.compare("mine.cu", "mine.cu", 0, sizes="33", max_time=0.001)
+            matmul.compare("mine.cu", "mine.cu", 0, sizes=33, max_time=0.001)
+
+        def test_no_share(matmul):
+            matmul.compare("slow.cu", "mine.cu", float("nan"), sizes="33")
+
+        def test_not_on_a_device(matmul):
+            matmul.compare("mine.cu", "numpy", sizes="33")
+
+        def test_not_adopted(matmul):
+            matmul.compare("mine.cu", "bare.cu", sizes="33")
+
+        def test_not_adopted_either(matmul):
+            matmul.check("bare.cu")
         """
     )
+    Path("bare.cu").write_text("int x;\n", encoding="utf-8")
     result = project.runpytest_subprocess("-ra")
-    result.assert_outcomes(passed=2, failed=3)
+    result.assert_outcomes(passed=2, failed=7)
     first = re.findall(r"^_+ test_.* _+\n(.*)", result.stdout.str(), re.MULTILINE)
     assert first[0] == "SLOWER by more than 3.0% at 2 of 2 sizes"
     result.stdout.fnmatch_lines(["candidate slow against baseline mine", "*× slower* SLOWER"])
     assert first[1].startswith("bad: wrong: reference: ")
     assert first[2].startswith("no size could be judged")
+    assert first[3:5] == [
+        "max_slower=nan: write a share such as 0.03",
+        "numpy runs only on the host; use `matbench run`",
+    ]
+    assert first[5] == first[6]
+    assert first[5].startswith("bare.cu: no front matter, and ")
     assert "beyond ±0%" in " ".join(result.stdout.str().split())
+
+
+def test_each_folder_has_its_own_options(project: pytest.Pytester) -> None:
+    """A mistake in them is one line, and skips no test that needs a GPU."""
+    own = "import pytest\n\n@pytest.fixture(scope='session')\ndef matmul_options():\n    return "
+    test = "def test_product(matmul):\n    matmul.check('mine.cu', quick=True)\n"
+    marked = "import pytest\n\n@pytest.mark.matmul_gpu\ndef test_marked():\n    pass\n"
+    told = {
+        "{'contract': {'transpose': 'NT'}}": "mine: computes C = A·B; asked for C = A·Bᵀ",
+        "{'bakend': 'cuda'}": "matmul_options: TypeError: .* unexpected keyword argument 'bakend'",
+        "None": "matmul_options: TypeError: .* must be a mapping",
+        "{'backend': 'metal'}": "backend='metal': 'metal' is not one of ",
+    }
+    for number, options in enumerate(told):
+        folder = Path(f"folder{number}")
+        folder.mkdir()
+        (folder / "conftest.py").write_text(own + options, encoding="utf-8")
+        (folder / f"test_{number}.py").write_text(test, encoding="utf-8")
+    Path("folder3/test_3.py").write_text(marked, encoding="utf-8")
+    project.makepyfile(test)
+    result = project.runpytest_subprocess("-ra")
+    result.assert_outcomes(passed=1, failed=3, errors=1)
+    result.stdout.re_match_lines(list(told.values())[-1:])
+    result.stdout.re_match_lines(list(told.values())[:-1])
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(
+    project: pytest.Pytester, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = "cpu" if device.kind == "cpu" else re.sub(r"[^0-9A-Za-z]", "-", device.identity)
+    Path(f"cache/pytest-{place}.lock").mkdir(parents=True)
+    project.makepyfile("def test_product(matmul):\n    matmul.check('mine.cu')\n")
+    for name, told in ("mine.cu", "not a folder"), ("cache", "cannot be written"):
+        monkeypatch.setenv("MATBENCH_CACHE_DIR", str(Path(name).absolute()))
+        result = project.runpytest_subprocess()
+        result.assert_outcomes(failed=1)
+        result.stdout.re_match_lines([f"cache folder .*/{name}: {told}.*; set MATBENCH_CACHE_DIR"])
 
 
 MARKED = """
@@ -131,16 +190,19 @@ def test_what_needs_a_gpu_is_skipped_without_one(
     result = project.runpytest_subprocess("-ra", "--strict-markers")
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines([f"*needs a GPU; matbench would use {device.label}"])
-    monkeypatch.setattr(Matmul, "_device", GPU)
+    monkeypatch.setattr(Matmul, "_judge", Namespace(device=GPU))
     project.runpytest_inprocess("--strict-markers").assert_outcomes(passed=2)
 
 
-def test_what_needs_a_gpu_is_skipped_without_any_device(project: pytest.Pytester) -> None:
-    project.makeconftest(CONFTEST.replace("BACKEND", "'cuda'").replace("DEVICE", "'none'"))
+def test_what_needs_a_gpu_is_skipped_without_any_device(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    project.makeconftest(CONFTEST.replace("BACKEND", "'cuda'").replace("DEVICE", "None"))
     project.makepyfile(f"{MARKED}\ndef test_product(matmul):\n    matmul.check('mine.cu')\n")
     result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=1, skipped=1, failed=1)
-    result.stdout.re_match_lines([r"^(no device|--device|needs PyCUDA|cuda)", "SKIPPED .*"])
+    result.stdout.re_match_lines(["no device to run on; ", "SKIPPED .*no device to run on; "])
 
 
 def test_what_a_function_leaves_behind_affects_no_other_test(project: pytest.Pytester) -> None:

@@ -46,12 +46,14 @@ class UsageError(MatbenchError):
 
 
 class NotAdoptedError(UsageError):
-    """No call of a kernel without front matter is right; the table of the `closest`, if there is
-    one."""
+    """No call of a kernel without front matter is right: the table of the `closest`, if there is
+    one. `is_lacking`: it cannot be built here, because the device lacks what it needs."""
 
-    def __init__(self, message: str, closest: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, closest: dict[str, Any] | None = None, *, is_lacking: bool = False
+    ) -> None:
         super().__init__(message)
-        self.closest = closest
+        self.closest, self.is_lacking = closest, is_lacking
 
 
 def _on_one_line(text: str) -> str:

@@ -134,11 +134,13 @@ class Judge:
                 kernel = self._adopted(candidate, _given(entry, front_matter), asked)
                 cases = self._cases(kernel, sizes)
         except UsageError as error:
-            closest = error.closest if isinstance(error, NotAdoptedError) else None
+            known = error if isinstance(error, NotAdoptedError) else NotAdoptedError(str(error))
             return Verdict(
-                kernel=_named(candidate), status="failed", reason=str(error),
-                adoption=None if closest is None else Adoption(closest),
-            )  # fmt: skip
+                kernel=_named(candidate),
+                status="skipped" if known.is_lacking else "failed",
+                reason=str(error),
+                adoption=None if known.closest is None else Adoption(known.closest),
+            )
         self._forget()
         name = cases[0].kernel.name if cases else _named(candidate)
         found = {}

@@ -303,9 +303,11 @@ class Adopter:
             if kernel.never is None:
                 given = {"beta": asked.beta, **given} if "beta" in kernel.args else given
                 kernel = read(tables.merged(found.table, given))
+        except NotAdoptedError as error:
+            said = f"no front matter, and {error}"
+            raise NotAdoptedError(said, error.closest, is_lacking=error.is_lacking) from None
         except UsageError as error:
-            closest = error.closest if isinstance(error, NotAdoptedError) else None
-            raise NotAdoptedError(f"no front matter, and {error}", closest) from None
+            raise NotAdoptedError(f"no front matter, and {error}") from None
         return msgspec.structs.replace(kernel, adoption=found)
 
 

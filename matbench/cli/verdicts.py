@@ -26,7 +26,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     It is `measured` if it has a time at each size, and is right wherever it runs. Otherwise
     `reason` says why not: that of the first case which is wrong, or else failed, or else skipped at
-    a size without a time. A kernel that cannot be read or called is `failed` and has no cases.
+    a size without a time. A kernel that cannot be read or called is `failed` and has no cases, or
+    `skipped` if it needs another device.
     `adoption`: how one without front matter was called, or if no call is right, the closest.
     """
 

@@ -107,6 +107,24 @@ def test_a_wrong_kernel_is_no_exception(given: dict[str, Any], judge: matbench.J
 
 
 @pytest.mark.parametrize(
+    ("called", "status"), [("__popc(x)", "skipped"), ("no_such_function(x)", "failed")]
+)
+def test_a_plain_kernel_that_needs_cuda_is_skipped_on_a_cpu(
+    called: str, status: str, judge: matbench.Judge, device: DeviceInfo
+) -> None:
+    if device.kind == "gpu":
+        pytest.skip("it runs on a GPU")
+    text = (
+        kernel_text()
+        .partition("// ///\n")[2]
+        .replace("float sum", f"int x = 1 + {called}; float sum")
+    )
+    found = judge.run(text)
+    assert (found.status, found.cases) == (status, ())
+    assert ("needs CUDA (`__popc`" in str(found.reason)) == (status == "skipped")
+
+
+@pytest.mark.parametrize(
     ("name", "text", "told"),
     [
         ("long" * 75 + ".cu", None, "File name too long"),

@@ -31,7 +31,8 @@ class NotCallableError(Exception):
 
 
 class Adopted(NamedTuple):
-    """The result: a table and a description in words, or without a table, the `closest` call's.
+    """The result: a table and a description in words, or without a table, the `closest` call's, and
+    whether the device `is_lacking` what the kernel needs.
     `warnings` are possible mistakes in the kernel or in the file's launches, and `notes` what its
     result does not depend on. The table is that of another `file`, which includes the kernel's, if
     one is named."""
@@ -43,6 +44,7 @@ class Adopted(NamedTuple):
     notes: tuple[str, ...] = ()
     file: str = ""
     closest: dict[str, Any] | None = None
+    is_lacking: bool = False
 
 
 class Guess(NamedTuple):

@@ -35,7 +35,8 @@ def failure(trials: AdoptTrials) -> Adopted:
         return because(f"{name}, with {first.threads} threads: {limit}")
     refused = next(iter(trials.refused.values()), "")
     if refused and guess is None:
-        return because(f"{name} cannot be built here: {refused.splitlines()[0]}")
+        reason = f"{name} cannot be built here: {refused.splitlines()[0]}"
+        return because(reason, is_lacking=trials.is_lacking)
     unread = "" if known.launches else "; no launch of this kernel was found in the file"
     barriers = len(re.findall(_BARRIER, known.body))
     is_racy = nearness < 0.5 and barriers < 2 and known.mentions("__shared__")

@@ -93,7 +93,7 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
 
     The path resolves its `#include` lines. `UsageError` if no call of any of them is right.
     """
-    said, closest = [], None
+    refused = []
     pins = {key: value for key, value in given.items() if key not in ("entry", *_OBSERVED)}
     pins["launch"] = {key: text for key, text in given.get("launch", {}).items() if key != "where"}
     for subject in subjects(text, path, given.get("entry"), pins, {}):
@@ -103,9 +103,12 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
             assumed = tuple(f"{key} = {json.dumps(table[key])}" for key in own)
             where = tuple(table["launch"].get("where", ()))
             return Adoption(table, assumed, where, (*adopted.warnings, *adopted.notes))
-        said.append(adopted.words)
-        closest = closest or adopted.closest
-    raise NotAdoptedError("; ".join(said), closest)
+        refused.append(adopted)
+    raise NotAdoptedError(
+        "; ".join(adopted.words for adopted in refused),
+        next((adopted.closest for adopted in refused if adopted.closest), None),
+        is_lacking=any(adopted.is_lacking for adopted in refused),
+    )
 
 
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:

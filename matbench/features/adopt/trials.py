@@ -13,7 +13,14 @@ from typing import Any
 
 import msgspec
 
-from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError, UsageError
+from matbench.errors import (
+    BuildError,
+    CaseError,
+    LackingError,
+    MatbenchError,
+    OutOfMemoryError,
+    UsageError,
+)
 from matbench.features.adopt import hints, probing
 from matbench.features.adopt.guess import Guess, NotCallableError
 from matbench.features.adopt.probing import ProbeResult
@@ -54,6 +61,7 @@ class AdoptTrials:
         self.overran = False  # whether a right product was written one row or column past C
         self.built: set[tuple[str, ...]] = set()
         self.refused: dict[tuple[str, ...], str] = {}
+        self.is_lacking = False  # if one of them needs what the device does not have
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
         #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
@@ -109,6 +117,7 @@ class AdoptTrials:
             if case.skip is not None:
                 if case.skip.kind in ("requirement", "unavailable"):
                     self.refused[build] = skip_reason(case.skip)
+                    self.is_lacking = True
                 else:
                     self.note(guess, 0.005, skip_reason(case.skip))
                 return None
@@ -116,6 +125,7 @@ class AdoptTrials:
             result = self._launched(case, poisoned)
         except BuildError as error:
             self.refused[build] = error.reason
+            self.is_lacking |= isinstance(error, LackingError)
             return None
         except CaseError as error:
             self._failed(guess, case, error)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from matbench.analysis.gathering import CaseKey, finished
+from matbench.analysis.ranking import LEAST
 from matbench.analysis.statistics import ComparisonPlan
 from matbench.features.history.commits import CommittedVersion, Ratio
 from matbench.model import Case, DeviceInfo, Kernel
@@ -108,9 +109,13 @@ class HistorySearch:
             low = high if self._is_right(high) else low
 
     def is_blamed(self, step: CommittedVersion) -> bool:
-        """Whether both intervals say that it is slower by more than the margin."""
+        """Whether both intervals say that it is slower by more than the margin, and by more than
+        the place of data in memory can make it."""
         first = step.record and Ratio.of(step.record)
-        return bool(first and step.second and min(first.low, step.second.low) > self.edge)
+        if not step.record or not first or not step.second:
+            return False
+        edge = max(self.edge, 1 + LEAST[step.record.candidate.case.device_kind])
+        return min(first.low, step.second.low) > edge
 
     def _is_right(self, index: int) -> bool:
         step = self.steps[index]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+from matbench.analysis.ranking import LEAST
 from matbench.analysis.statistics import verdict_on
 from matbench.features.history.commits import CommittedVersion
 from matbench.features.history.search import HistorySearch
@@ -58,7 +59,7 @@ def _verdict(search: HistorySearch, step: CommittedVersion) -> str:
     if step.record is None or step.record.interval is None:
         return "no verdict" if step.record else ""
     low, high = map(math.log, step.record.interval)
-    return verdict_on(low, high, search.edge - 1)[0]
+    return verdict_on(low, high, search.edge - 1, LEAST[step.record.candidate.case.device_kind])[0]
 
 
 def _columns(search: HistorySearch) -> tuple[Column, ...]:

@@ -124,6 +124,15 @@ def test_what_cannot_be_timed_is_shown_and_passed_over(matbench: Matbench, proje
 
 
 @pytest.mark.long
+def test_what_may_be_due_to_where_memory_lies_has_no_verdict(
+    matbench: Matbench, project: Path
+) -> None:
+    for taken in (1000, 1020):
+        save(f"Take {taken}", body=changed(BODY, ("TAKES TURNS", f"TAKES {taken}")))
+    rows = csv_rows(matbench("history", "mine.cu", *BRIEFLY, "--format", "csv").stdout)
+    assert [(row["verdict"], row["blamed"]) for row in rows[1:]] == [("UNDECIDED", "false")]
+
+
 def test_a_bisection_measures_less(matbench: Matbench, project: Path, tmp_path: Path) -> None:
     """And a later call for every version takes what it has measured."""
     commits = [save(f"Change {i}", turns=20 if i >= 5 else 1, body=f"#define X{i}\n{BODY}")

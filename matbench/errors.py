@@ -12,6 +12,7 @@ from typing import Any
 
 #: A compiler or an exception may say megabytes.
 _LONGEST = 2000
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _CUT = re.compile(r"… \(([0-9]+) more characters\)")
 
 
@@ -126,9 +127,9 @@ def explanation(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says; its class may be a kernel's."""
+    """What an error says, without colours; its class may be a kernel's."""
     try:
-        return str(error)
+        return _COLOUR.sub("", str(error))
     except BaseException:
         return "its message cannot be read"
 

@@ -170,31 +170,23 @@ class Worker:
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
-    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
-        """Build, check and time one case, in one round; later ones do not build and check it."""
+    def measure(self, case: Case, which: Round = FIRST, *, is_timed: bool = True) -> Outcome:
+        """Build, check and, if it `is_timed`, time one case, in one round; later ones do not build
+        and check it."""
         from matbench.bench.session import Session
 
-        return self._outcome(case, which.number, Session.measure, which)
-
-    def check(self, case: Case) -> Outcome:
-        """Build and check one case, without timing it."""
-        from matbench.bench.session import Session
-
-        return self._outcome(case, 1, Session.checked)
-
-    def _outcome(
-        self, case: Case, round_number: int, task: Callable[..., Outcome], *given: Any
-    ) -> Outcome:
-        """What a task of the session says of a case; any failure is its outcome."""
-        is_ready = round_number > 1 and not self._is_replaced
+        is_ready = which.number > 1 and not self._is_replaced
         unfit = None if is_ready else self.unfit(case)
         if unfit is not None:
             return unfit
         self._is_replaced = False
         # What a kernel prints is shown once, not in each round.
-        step = self._running._replace(is_heard=round_number == 1)
+        step = self._running._replace(is_heard=which.number == 1)
         try:
-            outcome = self._do(step, task, _OpenSession(), case, *given)
+            if is_timed:
+                outcome = self._do(step, Session.measure, _OpenSession(), case, which)
+            else:
+                outcome = self._do(step, Session.checked, _OpenSession(), case)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:

@@ -254,7 +254,6 @@ def interrupting(listening: None, monkeypatch: pytest.MonkeyPatch) -> Interrupti
             monkeypatch.setattr(place, name, interrupted)
 
         replace(worker.Worker, "measure")
-        replace(worker.Worker, "check")
         replace(comparing, "compare")
         replace(looking, "look")
         replace(clocking, "clocked")

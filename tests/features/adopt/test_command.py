@@ -264,14 +264,23 @@ def test_crashes_at_sizes_that_do_not_fit_end_no_other_step(
     assert table["tune"] == {"BLOCKSIZE": [8, 16, 32]}
 
 
+WIDE = "#define WIDE(first) (((const float4 *)&(first))->x)\n"
+
+
 @pytest.mark.parametrize(
-    ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
+    ("text", "one_more"),
+    [
+        ("rows-columns.cu", True),
+        ("float4-cast.cu", False),
+        (WIDE + plain(), True),
+        (WIDE + changed(plain(), ("B[k * N + col]", "WIDE(B[k * N + col])")), False),
+    ],
 )
 def test_one_more_than_a_multiple_comes_first_unless_lines_are_read_by_vectors(
-    name: str, one_more: bool, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
+    text: str, one_more: bool, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = watched(monkeypatch, lambda _: False)
-    adopt(name)
+    adopt(text)
     sides = [case.problem.M for case in cases if len({*case.problem.size.split("x")}) == 3]
     other = next(side for side in sides if side != sides[0])
     assert (other == sides[0] + 1) == one_more
@@ -285,10 +294,12 @@ def test_what_is_built_next_is_built_ahead(adopt: Adopt, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Builders, "start", start)
     adopt("sgemm-shared.cuh")
-    larger, smaller, *checked = started
+    first, larger, smaller, *checked = started
+    assert first == ({"BLOCKSIZE": 16}, ("plain",))
     assert larger == ({"BLOCKSIZE": 32}, ("plain",))
     assert smaller == ({"BLOCKSIZE": 8}, ("plain",))
-    assert [variants for _, variants in checked] == [("plain",), ("staggered",), ("reordered",)]
+    for params, some in ({}, checked[:3]), ({"BLOCKSIZE": 16}, checked[3:]):
+        assert some == [(params, (one,)) for one in ("plain", "staggered", "reordered")]
 
 
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])

@@ -49,14 +49,15 @@ class ProductForm(msgspec.Struct, frozen=True):
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, the share of C's
-    elements that are right for the case, whether some are no numbers, and how many elements outside
-    of C were written."""
+    elements that are right for the case, whether some are no numbers, how many elements outside of
+    C were written, and the shares that are right for cases alike."""
 
     product: ProductForm | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
     has_nan: bool = False
     beyond_C: int = 0
+    alike: tuple[float, ...] = ()
 
     @property
     def is_beyond(self) -> bool:
@@ -64,11 +65,14 @@ class ProbeResult(msgspec.Struct, frozen=True):
         return self.has_nan or any("outside" in what for what in self.spoiled)
 
 
-def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
+def probed(
+    session: Session, case: Case, poisoned: bool = False, alike: tuple[Case, ...] = ()
+) -> ProbeResult:
     """What one launch computes on an open device, ignoring its front matter; `CaseError` if it
     fails.
 
-    `poisoned`: C is NaN before the launch.
+    `poisoned`: C is NaN before the launch. `alike`: cases with the same arguments, whose matrices
+    have the same elements in other orders.
     """
     backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
@@ -100,7 +104,8 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
     has_nan = not np.isfinite(results).all()
     share = sum(shares) / len(shares)
-    return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"])
+    others = tuple(_share(other, tolerance, *launches[0]) for other in alike)
+    return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"], others)
 
 
 def _bits(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -124,7 +129,7 @@ class _Guarded:
             array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
         self.matrix = matrix
         self.sent = encoded(numbers, matrix.storage)
-        self.raw = memory.upload(self.sent)
+        self.raw = memory.upload(self.sent, is_given=True)
         self.data = self.raw.view(guard_bytes, count * item_bytes)
 
 
@@ -161,9 +166,10 @@ def _compared(C: Array) -> npt.NDArray[np.intp]:
 def _share(case: Case, tolerance: float, C: Array, A: Array, B: Array, before: Array) -> float:
     """The share of C's elements that are right for the case."""
     kernel, problem = case.kernel, case.problem
+    places = {name: kernel_arguments.matrix(kernel, problem, name) for name in "ABC"}
     a, b, c, before = (
-        kernel_arguments.matrix(kernel, problem, name).turned(matrix)
-        for name, matrix in (("A", A), ("B", B), ("C", C), ("C", before))
+        places[name].turned(values.reshape(places[name].place.lines, -1))
+        for name, values in (("A", A), ("B", B), ("C", C), ("C", before))
     )
     rows = _compared(c)
     product = a[rows] @ b

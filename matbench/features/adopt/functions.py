@@ -76,12 +76,11 @@ _TILES = {
     "gpu": (
         _Sizes(((768, 512, 1280), (512, 768, 256)), 512, [f"{x} % 256 == 0" for x in "MNK"]),
         _Sizes(
-            ((4096, 2048, 256), (2048, 4096, 512)),
-            2048,
+            ((4096, 2048, 256), (2048, 4096, 512)), 2048,
             ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"],
         ),
     ),
-}
+}  # fmt: skip
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -310,14 +309,13 @@ def _likeliest(
             wrong.append(worker.explained(case, worker.failed(case, error)))
             shares = ()
         for share, way in zip(shares, alike, strict=False):
-            if share > most:
-                most, nearest = share, [way] if share < 1 else []
+            most, nearest = max((most, nearest), (share, [way]), key=lambda pair: pair[0])
             if share == 1:
                 yield way
         end_s = min(end_s, time.monotonic() + search_s)
         if time.monotonic() > end_s:
             break
-    yield from nearest
+    yield from nearest if most < 1 else ()
 
 
 def _wrong_share(outcome: Outcome) -> float:

@@ -117,7 +117,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     macros = syntax.defined(code)
     words = {*_WORD.findall(text)}
     body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
-    called = [m["body"] for m in syntax.FUNCTION.finditer(code) if m["macro"] in words]
+    called = (m["body"] for m in syntax.FUNCTION.finditer(code) if m["macro"] in words)
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]

@@ -30,8 +30,8 @@ _ALIGNMENT_BYTES = 4096
 _OUTSIDE_C = 77.0
 #: What stands for NaN among whole numbers.
 _NO_NUMBER = {"int8": 111.0, "int32": 2.0**30}
-#: Of a C with more rows than that, so many are compared.
-_LARGE_ROWS, _MOST_ROWS = 2048, 64
+#: Of a C with more elements than that, so many rows are compared.
+_LARGE, _MOST_ROWS = 2048 * 2048, 64
 
 
 class ProductForm(msgspec.Struct, frozen=True):
@@ -123,12 +123,13 @@ class _Guarded:
         guard_bytes = max(_GUARD_BYTES, count * item_bytes)
         guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
         guard = guard_bytes // item_bytes
-        numbers = np.full(count + 2 * guard, outside)
-        self.is_outside = np.ones(len(numbers), dtype=bool)
-        for array, inside in ((numbers, drawn), (self.is_outside, False)):
-            array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
+        [none] = encoded(np.full(1, outside), matrix.storage)
+        self.sent = np.full(count + 2 * guard, none)
+        self.is_outside = np.ones(len(self.sent), dtype=bool)
+        inside = encoded(drawn, matrix.storage)
+        for array, words in ((self.sent, inside), (self.is_outside, False)):
+            array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = words
         self.matrix = matrix
-        self.sent = encoded(numbers, matrix.storage)
         self.raw = memory.upload(self.sent, is_given=True)
         self.data = self.raw.view(guard_bytes, count * item_bytes)
 
@@ -158,7 +159,7 @@ def _product(
 
 def _compared(C: Array) -> npt.NDArray[np.intp]:
     """The rows that the host computes: of a large C, some; a right call is checked later."""
-    if len(C) <= _LARGE_ROWS:
+    if C.size <= _LARGE or len(C) <= _MOST_ROWS:
         return np.arange(len(C))
     return np.random.default_rng(1).choice(len(C), _MOST_ROWS, replace=False)
 

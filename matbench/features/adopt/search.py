@@ -19,7 +19,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import MatbenchError, NotAdoptedError, UsageError
+from matbench.errors import CaseError, MatbenchError, NotAdoptedError, UsageError
 from matbench.features.adopt import arguments, remarks
 from matbench.features.adopt.arguments import Args, sized_as
 from matbench.features.adopt.arithmetic import Text, replaced
@@ -57,7 +57,6 @@ _MOST_PRINTED = 2 * 32**3
 _MOST_OF_VECTORS = 8
 #: Builds take most of the time.
 _MOST_BUILDS = 8
-_MOST_AHEAD = 2
 #: After so many constants without another value that is right, the rest are taken as they are.
 _MOST_ALONE = 2
 #: No usual tiles are larger than half of this.
@@ -112,7 +111,6 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
     """Find out how to call a kernel."""
     name = subject.function.name
-    worker.process.start()
     try:
         trials = AdoptTrials(subject, worker)
     except MatbenchError as error:
@@ -121,6 +119,8 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
         adopted = _adopted(trials)
     except NotCallableError as error:
         return Adopted(name, None, f"`{name}` {error}")
+    except CaseError as error:  # of the device, not the kernel
+        raise MatbenchError(error.reason) from None
     doubts = [f"a launch did not complete, at {where}" for where in trials.unfinished[:1]]
     return adopted._replace(warnings=(*adopted.warnings, *doubts))
 
@@ -130,7 +130,7 @@ def _adopted(trials: AdoptTrials) -> Adopted:
     name, first = trials.function.name, None
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
         # Compile while sizes are tried: with other values of the first constants, then for checks.
-        for constant, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
+        for constant, value in [*guess.params.items()][:_MOST_ALONE] if not guess.fixed else ():
             for other in _others(value):
                 trials.build_ahead(guess.with_value(constant, other), ["plain"])
         trials.build_ahead(guess.settled(), trials.worker.options.builds)

@@ -13,7 +13,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers, functions, toml
 from support.cli import QUICK, Matbench, last_run
 from support.golden import told_again
-from support.kernels import saved, text_of
+from support.kernels import changed, saved, text_of
 from support.optional import present
 from support.paths import FUNCTIONS, KERNELS
 
@@ -289,8 +289,9 @@ def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_
 
 
 @pytest.mark.usefixtures("few_probes")
+@pytest.mark.parametrize("is_plain", [False, True])
 def test_one_call_shows_which_form_is_right(
-    matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_plain: bool, matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of a function that keeps its matrices until it is called with another size."""
     checked: list[Outcome] = []
@@ -301,10 +302,14 @@ def test_one_call_shows_which_form_is_right(
 
     unwatched = Worker.measure
     monkeypatch.setattr(Worker, "measure", measure)
-    file = saved(tmp_path / "mine.cpp", text_of("keeps.cpp"))
+    text = text_of("keeps.cpp")
+    if is_plain:
+        text = changed(text, ("kept_B[j * K + k]", "kept_B[k * N + j]"), ("j * M + i", "i * N + j"))
+    file = saved(tmp_path / "mine.cpp", text)
     said = matbench("adopt", file, "--entry", "host keeps").output
-    assert "computes Aᵀ·B when called with M, N, K, A, B, C, null; right at all sizes tried" in said
-    assert 'layout = "column-major"' in file.with_suffix(".toml").read_text()
+    form = "A·B" if is_plain else "Aᵀ·B"
+    assert f"computes {form} when called with M, N, K, A, B, C, null; right at all" in said
+    assert ("column-major" in file.with_suffix(".toml").read_text()) != is_plain
     assert {outcome.status for outcome in checked} == {"measured"}
 
 

@@ -292,19 +292,16 @@ def _likeliest(
     is `wrong`. `LackingError`: there can be none."""
     end_s, most, nearest = math.inf, 0.0, list[_Way]()
     for alike in ways:
-        cases = [_cases(kernel, sizes, info) for _, kernel in alike]
-        [case, *_], worker = cases[0], pool.worker(info, alike[0][1])
+        cases = tuple(_cases(kernel, sizes, info)[0] for _, kernel in alike)
+        case, worker = cases[0], pool.worker(info, alike[0][1])
         pool.builders.start(info, [case], ("plain",))
         unfit = worker.unfit(case)
         if unfit is not None and (case.skip is None or case.skip.kind == "requirement"):
             raise LackingError(str(outcome_reason(unfit)).splitlines()[0])  # in whichever way
-        # Not of the size that is measured next: it may keep the matrices of a size.
-        asked = tuple(some[:2][-1] for some in cases)
         shares: Sequence[float] = (1.0,)
         try:
             if len(alike) > 1 and unfit is None:
-                seen = worker.run(probing.probed, asked[0], False, asked, case=asked[0])
-                shares = seen.alike
+                shares = worker.run(probing.probed, case, False, cases, case=case).alike
         except CaseError as error:
             wrong.append(worker.explained(case, worker.failed(case, error)))
             shares = ()

@@ -302,12 +302,38 @@ def test_what_is_built_next_is_built_ahead(adopt: Adopt, monkeypatch: pytest.Mon
         assert some == [(params, (one,)) for one in ("plain", "staggered", "reordered")]
 
 
+def test_a_device_that_does_not_open_is_no_fault_of_the_kernel(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Worker, "open", Mock(side_effect=CaseError("opening the device: lost")))
+    told = matbench("adopt", copied("textbook.cu", tmp_path), code=1)
+    assert told.output == "matbench: opening the device: lost\n"
+
+
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])
 def test_a_kernel_of_large_tiles_is_checked_at_the_smallest_sizes_alone(
     most: int | None, told: str, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "_MOST_OPERATIONS", MOST_OPERATIONS if most is None else most)
     assert f"correct at {told} tried" in adopt("textbook.cu")[0]
+
+
+def test_a_kernel_that_prints_is_checked_at_small_sizes(
+    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To print takes most of its time; here it never does."""
+    checked: list[Problem] = []
+
+    def measure(worker: Worker, case: Case) -> Outcome:
+        checked.append(case.problem)
+        return measured(worker, case)
+
+    measured = Worker.measure
+    monkeypatch.setattr(Worker, "measure", measure)
+    monkeypatch.setattr(search, "_MOST_OPERATIONS", MOST_OPERATIONS)
+    told, _ = adopt(changed(plain(), ("float sum", 'if (K > 1 << 20) printf("");\n float sum')))
+    assert "prints on the device" in told
+    assert max(one.M * one.N * one.K for one in checked) <= 32**3
 
 
 def test_a_search_ends(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:

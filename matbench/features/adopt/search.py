@@ -19,7 +19,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import CaseError, MatbenchError, NotAdoptedError, UsageError
+from matbench.errors import MatbenchError, NotAdoptedError, UsageError
 from matbench.features.adopt import arguments, remarks
 from matbench.features.adopt.arguments import Args, sized_as
 from matbench.features.adopt.arithmetic import Text, replaced
@@ -119,8 +119,6 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
         adopted = _adopted(trials)
     except NotCallableError as error:
         return Adopted(name, None, f"`{name}` {error}")
-    except CaseError as error:  # of the device, not the kernel
-        raise MatbenchError(error.reason) from None
     doubts = [f"a launch did not complete, at {where}" for where in trials.unfinished[:1]]
     return adopted._replace(warnings=(*adopted.warnings, *doubts))
 

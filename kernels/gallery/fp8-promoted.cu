@@ -44,6 +44,7 @@
 // - Slower: rows of A in registers (8%), tiles of 128×192 with one piece per step (8%), warpgroups
 //   that take turns at a barrier (5%).
 
+#include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #ifndef BAND
@@ -161,7 +162,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
             #pragma unroll
             for (int j = 0; j < 16; ++j)
                 c[j] = bfloat16x2(total[part * 32 + 2 * j], total[part * 32 + 2 * j + 1]);
-            write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, row,
+            write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, (unsigned short *)C, row,
                           tile.column + part * 64, M, N);
         }
     }

@@ -145,5 +145,5 @@ bf16_packed(const CUtensorMap __grid_constant__ C_map, const __nv_bfloat16 *A,
             if (threadIdx.x == 0)
                 produce(workspace, ring, M, N, K);
         },
-        [&] { consume<0>(C_map, ring, C, M, N, K, multiply_stage); });
+        [&] { consume<BN / 128>(C_map, ring, C, M, N, K, multiply_stage); });
 }

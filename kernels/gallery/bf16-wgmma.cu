@@ -10,7 +10,6 @@
 // [sweep]
 // BM = [64, 128]
 // BAND = [8]
-// HELD = [1]
 // [tune]
 // BAND = [1, 2, 4, 8, 16]
 // [launch]
@@ -57,9 +56,6 @@
 #ifndef BAND
 #define BAND 8
 #endif
-#ifndef HELD
-#define HELD 1
-#endif
 #ifndef BM
 #define BM 128
 #endif
@@ -76,7 +72,7 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
     const bool has_maps = K % 8 == 0 && N % 8 == 0;
-    ring.set_up(has_maps ? 1 : 128);
+    ring.set_up(has_maps ? 1 : 128, A_map, B_map);
     divide_work<72, 216>(
         [&] {
             if (!has_maps)
@@ -84,5 +80,5 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
             else if (threadIdx.x == 0)
                 produce(A_map, B_map, ring, M, N, K);
         },
-        [&] { consume<HELD - 1>(C_map, ring, C, M, N, K, multiply_stage); });
+        [&] { consume<BN / 128>(C_map, ring, C, M, N, K, multiply_stage); });
 }

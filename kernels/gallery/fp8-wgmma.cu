@@ -67,7 +67,7 @@ fp8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_co
 {
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
-    ring.set_up(K % 16 == 0 ? 1 : 128);
+    ring.set_up(K % 16 == 0 ? 1 : 128, A_map, B_map);
     divide_work<56, 224>(
         [&] {
             if (K % 16 != 0)

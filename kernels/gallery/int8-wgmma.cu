@@ -49,7 +49,7 @@ int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
 {
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
-    ring.set_up(K % 16 == 0 ? 1 : 128);
+    ring.set_up(K % 16 == 0 ? 1 : 128, A_map, B_map);
     divide_work<40, 232>(
         [&] {
             if (K % 16 != 0)

@@ -11,6 +11,10 @@
 #include "hopper.cuh"
 #include "tiles.cuh"
 
+#ifndef ARRIVALS
+#define ARRIVALS CONSUMERS  // who reports that a stage has been read: warpgroups
+#endif
+
 // Where the ring is, and how far this thread has come. It starts at a multiple of 1,024 bytes, as
 // swizzled boxes must; the drafts of C and the barriers follow it. `slot` is the current stage, and
 // `phase` the parity of the round. A consumer waits for `full` in this phase, the producer for
@@ -29,12 +33,15 @@ struct Ring {
         if (++slot == STAGES)
             slot = 0, phase ^= 1;
     }
-    __device__ __forceinline__ void set_up(int producer_threads) const
+    // Meanwhile the copy engine gets the tensor maps.
+    template <typename... Maps>
+    __device__ __forceinline__ void set_up(int producer_threads, const Maps &...maps) const
     {
         if (threadIdx.x == 0) {
+            (prefetch_map(maps), ...);
             for (int i = 0; i < STAGES; ++i) {
                 init_barrier(barriers + 16 * i, producer_threads);
-                init_barrier(barriers + 16 * i + 8, 2 * CONSUMERS);  // of both blocks
+                init_barrier(barriers + 16 * i + 8, 2 * ARRIVALS);  // of both blocks
             }
             publish_barriers();
         }

@@ -1,18 +1,20 @@
-"""What scripts that generate documentation read of the committed records."""
+"""What modules beside this one read of the committed records, and tables in Markdown."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from freshness import ROOT
+from tabulate import tabulate
 
 from matbench.analysis import ranking
 from matbench.features.explain.record import MachineCode
 from matbench.features.grade.record import Grade
+from matbench.kernelfile.catalogue import builtin
 from matbench.kernelfile.includes import code_of
 from matbench.model import BASELINE, Kernel
 from matbench.records import reading
@@ -20,7 +22,8 @@ from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
-RECORDS = ROOT / "results"
+ROOT = Path(__file__).parent.parent
+DOCS, RECORDS = ROOT / "docs", ROOT / "results"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = RECORDS / "h200-code.json"
 #: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
@@ -38,27 +41,42 @@ OPPONENTS = {
     "float64": ("cublas-f64", "cuBLAS in float64"),
 }  # fmt: skip
 
+#: What was measured together.
+Records = Sequence[Sequence[Outcome]]
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]], numbers: int) -> str:
+    """A table in Markdown; the last columns are so many `numbers`."""
+    align = ["left"] * (len(titles) - numbers) + ["right"] * numbers
+    return tabulate(rows, titles, "pipe", colalign=align, disable_numparse=True)
+
 
 def read(path: Path) -> tuple[list[Environment], list[Outcome]]:
     contents = reading.Contents(path)
     return contents.environments, contents.outcomes
 
 
-def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
+def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel] | None = None) -> list[str]:
     """The kernels among the records whose code has changed since, or is gone."""
-    now = {kernel.name: kernel for kernel in kernels}
+    now = {kernel.name: kernel for kernel in kernels or builtin()}
     cases = {(outcome.case.kernel, outcome.case.sha256) for outcome in found}
     return sorted({name for name, sha256 in cases if not _is_of(sha256, now.get(name))})
 
 
+def noted(text: str, found: Iterable[Outcome | Grade]) -> str:
+    """A text, and a line that names these, if there are any."""
+    names = ", ".join(f"`{name}`" for name in stale(found))
+    return f"{text}\n\n**Stale:** changed since this was measured: {names}." if names else text
+
+
 def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     """Whether a file of this hash had the code and the front matter that a kernel has now."""
-    if kernel is not None and kernel.library == BASELINE:
-        return True  # its file only calls what was measured
-    if kernel is None or not kernel.source:
-        return kernel is not None and kernel.sha256 == sha256
+    if kernel is None or kernel.library == BASELINE:  # whose file only calls what was measured
+        return kernel is not None
+    if kernel.sha256 == sha256 or not kernel.source:
+        return kernel.sha256 == sha256
     then = json.loads(MEASURED_CODE.read_text(encoding="utf-8"))["code"]
-    return kernel.sha256 == sha256 or then.get(sha256) == code_of(kernel)
+    return bool(then.get(sha256) == code_of(kernel))
 
 
 def compared_in(file: Path) -> list[ComparisonRecord]:
@@ -71,15 +89,8 @@ def tflops(outcome: Outcome) -> float:
     return 2e-3 * problem.M * problem.N * problem.K / (outcome.median_ns or math.nan)
 
 
-def stale_line(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
-    changed = stale(found, kernels)
-    if not changed:
-        return []
-    names = ", ".join(f"`{name}`" for name in changed)
-    return [f"**Stale:** changed since this was measured: {names}."]
-
-
-def measurements() -> list[Sequence[Outcome]]:
+@functools.cache
+def measurements() -> Records:
     """What was measured together, in the order in which it counts: the outcomes of a file, or the
     two sides of each of its comparisons."""
     together: list[Sequence[Outcome]] = []
@@ -89,10 +100,10 @@ def measurements() -> list[Sequence[Outcome]]:
     return together
 
 
-def speeds(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, tuple[Outcome, float]]:
+def speeds(kernel: str, records: Records | None = None) -> dict[str, tuple[Outcome, float]]:
     """By size: a kernel's fastest outcome, and its speed as a share of cuBLAS's beside it."""
     shares: dict[str, tuple[Outcome, float]] = {}
-    for outcomes in records:
+    for outcomes in measurements() if records is None else records:
         fastest = {(o.case.kernel, o.case.problem.size): o for o in ranking.fastest(outcomes)}
         mine = {size: o for (name, size), o in fastest.items() if name == kernel and o.median_ns}
         for size, outcome in mine.items():
@@ -109,7 +120,7 @@ def rate(outcome: Outcome) -> str:
     return f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
 
 
-def figures(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, str]:
+def figures(kernel: str, records: Records | None = None) -> dict[str, str]:
     """By size: what a page or a header may say of a kernel at its fastest."""
     told = {}
     for size, (outcome, share) in speeds(kernel, records).items():

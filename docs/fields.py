@@ -7,24 +7,13 @@ from __future__ import annotations
 
 import re
 from itertools import groupby
+from pkgutil import resolve_name
 
 from measured import table
 from msgspec import inspect
 
-from matbench.features.explain import record as explain
-from matbench.features.grade import record as grade
-from matbench.features.timeline import record as timeline
-from matbench.features.tune import record as tune
-from matbench.model import Conditions, DeviceInfo
-from matbench.records import outcome
-from matbench.records.comparison import Comparison
-from matbench.records.environment import Environment
-
-#: Types by what pages call them; records of features, whose other types share a table.
-TYPES = {kind.__name__: kind for kind in (Conditions, DeviceInfo, Comparison, Environment)}
-FEATURES = {"blocks": timeline, "tune": tune, "explain": explain, "grade": grade}
-for _module in (outcome, *FEATURES.values()):
-    TYPES |= {name: k for name, k in vars(_module).items() if hasattr(k, "__struct_config__")}
+#: The features whose types share a table, by their records.
+FEATURES = {"blocks": "timeline", "tune": "tune", "explain": "explain", "grade": "grade"}
 #: The meaning of a field that has none yet.
 MISSING = "?"
 NAMES: dict[type[inspect.Type], str] = {
@@ -51,12 +40,12 @@ def told(kind: inspect.Type) -> str:
 
 
 def of(name: str, old: str) -> str:
-    """The table of a type, with the meanings of the old one; fields that share one are together."""
+    """The table of a type, as `records.outcome:Claims`, with the meanings of the old one."""
     meanings, lines = dict[str, str](), ["| field | type | meaning |", "| --- | --- | --- |"]
     for line in old.splitlines():
         names, _, meaning = re.split(r"(?<!\\) \| ", line.strip("| "), maxsplit=2)
         meanings |= dict.fromkeys(re.findall(r"`(\w+)`", names), meaning)
-    fields = inspect.type_info(TYPES[name]).fields  # type: ignore[attr-defined]
+    fields = inspect.type_info(resolve_name(f"matbench.{name}")).fields  # type: ignore[attr-defined]
     rows = [(f"`{f.name}`", told(f.type), meanings.get(f.name, MISSING)) for f in fields]
     for (kind, meaning), same in groupby(rows, lambda row: row[1:]):
         lines.append(f"| {', '.join(name for name, *_ in same)} | {kind} | {meaning} |")
@@ -66,7 +55,8 @@ def of(name: str, old: str) -> str:
 def others(*shown: str) -> str:
     """The types of each feature's records, with their fields, but those that are `shown`."""
     rows = []
-    for name, module in FEATURES.items():
+    for name, feature in FEATURES.items():
+        module = resolve_name(f"matbench.features.{feature}.record")
         own = [k for k in vars(module).values() if getattr(k, "__module__", "") == module.__name__]
         said = [f"*{kind.__name__}* {', '.join(f'`{f}`' for f in kind.__struct_fields__)}"
                 for kind in own if kind.__name__ not in shown]  # fmt: skip

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import measured
-from measured import Records, ceilings, noted, rate, speeds, table
+from measured import ceilings, noted, rate, speeds, table
 
 from matbench.analysis import ranking
+from matbench.analysis.ranking import Ranked
 from matbench.kernelfile.catalogue import Catalogue, builtin
 from matbench.model import Kernel
 from matbench.show import units
@@ -52,9 +53,9 @@ def rung(name: str, text: str, count: int, file: str = "") -> str:
     return f"{told(kernel)}\n\n```cpp\n{code}\n```"
 
 
-def told(kernel: Kernel, records: Records | None = None) -> str:
+def told(kernel: Kernel, rows: Sequence[Ranked] | None = None) -> str:
     """What was predicted and measured of a rung."""
-    found = measured.figures(kernel.name, records)
+    found = measured.figures(kernel.name, rows)
     speed = "; ".join(found[size] for size in reversed(SIZES) if size in found)
     _, code = ceilings().get(kernel.name, ({}, None))
     return f"""- **Predicted:** {" ".join(header(kernel)["Predicted"])}
@@ -62,20 +63,20 @@ def told(kernel: Kernel, records: Records | None = None) -> str:
 - **Measured:** {speed or UNKNOWN} ([code](../{kernel.path}))"""
 
 
-def ladder(kernels: Sequence[Kernel] = RUNGS, records: Records | None = None) -> str:
+def ladder(kernels: Sequence[Kernel] = RUNGS, rows: Sequence[Ranked] | None = None) -> str:
     """The table of all rungs."""
-    codes, rows, used = ceilings(), [], []
+    codes, lines, used = ceilings(), [], []
     for kernel in kernels:
-        found = speeds(kernel.name, records)
-        said = {size: f"{rate(o)} ({share:.0%})" for size, (o, share) in found.items()}
-        used += [found[size][0] for size in SIZES if size in found]
+        found = speeds(kernel.name, rows)
+        said = {size: f"{rate(row)} ({row.of_cublas:.0%})" for size, row in found.items()}
+        used += [found[size].outcome for size in SIZES if size in found]
         ceiling = measured.at_most(codes[kernel.name][1]) if kernel.name in codes else UNKNOWN
         link = f"[`{kernel.name}`](#{kernel.rung}-{kernel.name})"
-        rows.append([str(kernel.rung), link, RUNS_ON[kernel.requires], ceiling])
-        rows[-1] += [said.get(size, UNKNOWN) for size in SIZES]
+        lines.append([str(kernel.rung), link, RUNS_ON[kernel.requires], ceiling])
+        lines[-1] += [said.get(size, UNKNOWN) for size in SIZES]
     headers = ["", "rung", "compute capability", "machine code: at most"]
     headers += [f"n = {size} (of cuBLAS)" for size in SIZES]
-    return noted(table(headers, rows, 3), used)
+    return noted(table(headers, lines, 3), used)
 
 
 def misses(kernels: Sequence[Kernel] = RUNGS[2:7]) -> str:
@@ -83,7 +84,8 @@ def misses(kernels: Sequence[Kernel] = RUNGS[2:7]) -> str:
     rows = []
     for kernel in kernels:
         params, code = ceilings()[kernel.name]
-        outcome, _ = speeds(kernel.name)[SIZES[-1]]
+        row = speeds(kernel.name)[SIZES[-1]]
+        outcome = row.outcome
         assert outcome.case.params == params
         assert code.block_cycles
         assert code.least_cycles
@@ -92,7 +94,7 @@ def misses(kernels: Sequence[Kernel] = RUNGS[2:7]) -> str:
         in_turn = code.least_cycles / code.block_cycles / (code.resident_blocks or 1)
         latency = (cycles - code.least_cycles) / (in_turn * outcome.case.problem.K / params["BK"])
         said = " ".join(header(kernel)["Predicted"]).split()[2]
-        speed = [said, f"{counted:.1f}", measured.at_most(code), rate(outcome), f"{latency:.0f}"]
+        speed = [said, f"{counted:.1f}", measured.at_most(code), rate(row), f"{latency:.0f}"]
         rows.append([f"{kernel.rung} `{kernel.name}`", *speed])
     titles = ["TFLOP/s at n = 4096", "predicted", "all counted", "with waits", "measured"]
     return table([*titles, "cycles of a step left"], rows, 5)

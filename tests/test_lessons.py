@@ -122,7 +122,7 @@ def test_the_fields_word_stands_where_the_code_first_shows_it(title: str) -> Non
 def test_what_a_step_takes_beyond_its_ceiling_is_derived_from_the_records() -> None:
     table = lessons.misses(RUNGS[4:5])
     # 1,024 tiles make 8 for the busiest of 132 multiprocessors, two at a time, with K / 8 steps.
-    found = lessons.speeds("vectorized")["4096"][0]
+    found = lessons.speeds("vectorized")["4096"].outcome
     left_ns = found.median_ns - CEILINGS["vectorized"]["code"]["least_ns"]
     cells = [cell.strip() for cell in table.splitlines()[2].strip("|").split("|")]
     assert cells[1:] == ["53", "48.3", "40.6", "29.6", f"{left_ns * 1.98 / (4 * 512):.0f}"]
@@ -148,7 +148,8 @@ def test_commands_in_exercises_name_constants_that_are_swept() -> None:
 
 def test_what_is_not_recorded_is_left_open() -> None:
     size = {"problem": Problem(4096, 4096, 4096), "device": "NVIDIA H200"}
-    records = [[outcome("tiled", ms=20, **size), outcome("cublas", ms=10, **size)]]
+    beside = outcome("cublas", ms=10, group="baseline", **size)
+    records = measured.ranked([outcome("tiled", ms=20, **size), beside])
     tiled, naive = KERNELS.get("tiled"), KERNELS.get("thread-1d")
     assert "- **Measured:** 6.9 TFLOP/s at n = 4096, 50% of cuBLAS (H200) (" in lessons.told(
         tiled, records
@@ -160,8 +161,9 @@ def test_what_is_not_recorded_is_left_open() -> None:
         ["any GPU, and CPUs", "8.35", "–", "–"], ["any GPU, and CPUs", "9.81", "–", "6.9 (50%)"]
     ]  # fmt: skip
     # Records that come first count, as far as they have the kernel with cuBLAS beside it.
-    later = [outcome("tiled", ms=10, **size), outcome("cublas", ms=10, **size)]
-    [told] = measured.figures("tiled", [[outcome("tiled", ms=1, **size)], later, *records]).values()
+    first = measured.ranked([outcome("tiled", ms=1, **size)])
+    later = measured.ranked([outcome("tiled", ms=10, **size), beside])
+    [told] = measured.figures("tiled", [*first, *later, *records]).values()
     assert told == "13.7 TFLOP/s at n = 4096, 100% of cuBLAS (H200)"
 
 
@@ -169,8 +171,9 @@ def test_what_is_not_recorded_is_left_open() -> None:
     not (RECORDS / measured.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
 )
 def test_a_recorded_course_leaves_nothing_open() -> None:
+    course = measured.ranked(reading.Contents(RECORDS / measured.PRODUCTS[0]).outcomes)
     for rung in RUNGS:
-        assert {*lessons.SIZES} <= lessons.speeds(rung.name, measured.measurements()[:1]).keys()
+        assert {*lessons.SIZES} <= lessons.speeds(rung.name, course).keys()
         assert rung.name in lessons.ceilings()
 
 
@@ -298,8 +301,8 @@ def test_every_rung_has_a_ceiling() -> None:
 def test_no_rung_was_faster_than_its_code_allows() -> None:
     """As far as they were recorded at these parameters on an H200."""
     size, slower = str(COMMITTED["n"]), []
-    for outcomes in measured.measurements():
-        for found in outcomes:
+    for path in filter(Path.exists, (RECORDS / name for name in measured.PRODUCTS)):
+        for found in reading.Contents(path).outcomes:
             rung = CEILINGS.get(found.case.kernel, {})
             if (found.case.problem.size, found.case.params) != (size, rung.get("params")):
                 continue

@@ -169,8 +169,8 @@ def test_records_are_described_field_by_field() -> None:
     new = re.sub(r"^\| `sha256` .*\n", "", text, count=1, flags=re.MULTILINE)
     assert f"| `sha256` | string | {fields.MISSING} |" in generator.page(new)
     assert generator.page(text.replace("| `status` | `failed`, ", "| `status` | ")) == text
-    with pytest.raises(Exception, match="KeyError: 'NoRecord'"):
-        generator.page(text.replace('of("CaseRecord"', 'of("NoRecord"'))
+    with pytest.raises(Exception, match="no attribute 'NoRecord'"):
+        generator.page(text.replace(':CaseRecord"', ':NoRecord"'))
 
 
 def test_pages_and_their_generators_are_short() -> None:

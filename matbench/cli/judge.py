@@ -174,8 +174,9 @@ class Judge:
         if self.device.kind == "cpu":
             return
         with suppress(UsageError):  # `run` says so, or adopts it
-            cases = self._cases(self._kernel(candidate, _given(entry, front_matter)), sizes)
-            self.pool.build_ahead([(self.device, case) for case in cases])
+            kernel = self._kernel(candidate, _given(entry, front_matter))
+            where, cases = self.place(kernel), self._cases(kernel, sizes)
+            self.pool.build_ahead([(where, case) for case in cases])
 
     def kernel(
         self,

@@ -14,6 +14,8 @@ from matbench import __version__
 from matbench.records import encoding
 from matbench.show import comparisons, formats, outcomes
 
+#: What gives lines to a function, in a thread of its own: at the end an empty one.
+Reader = Callable[[Callable[[bytes], None]], None]
 _TOOL = "judge"
 _ABOUT = (
     "Is this matrix-product kernel right, how fast is it, and is it faster than a baseline? "
@@ -24,10 +26,6 @@ _ABOUT = (
     "`verdict` is FASTER, SLOWER, SAME or UNDECIDED, and `ratios` below 1 are faster. Ask for "
     "sizes that show mistakes, such as 256,17,65x31x129."
 )
-
-
-#: What gives lines to a function of its own, in another thread: at the end an empty one.
-Reader = Callable[[Callable[[bytes], None]], None]
 
 
 def serve(request: type, answer: Callable[[bytes], dict[str, Any]], read: Reader) -> None:

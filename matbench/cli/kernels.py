@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[KERNEL]",
-    help="Show what it changes in another kernel, by default in its `previous` one, as a diff.",
+    help="Show what it changes in the code of another kernel, by default its `previous` one.",
 )
 @grouped
 @click.option(
@@ -72,8 +72,10 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
         before = named[-1] if other else known.kernels.get(named[0].previous or "")
         if before is None:
             raise UsageError(f"{named[0].name}: changes no other kernel (`previous`)")
-        old, new = (one.source.splitlines(keepends=True) for one in (before, named[0]))
-        text = "".join(difflib.unified_diff(old, new, before.path, named[0].path))
+        changed = difflib.unified_diff(
+            view.code(before), view.code(named[0]), before.path, named[0].path
+        )
+        text = "".join(changed)
         language = "diff"
     else:
         show_rich(view.details(named[0]), "")

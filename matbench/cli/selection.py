@@ -471,6 +471,6 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     from matbench.backends.protocol import UnavailableError
 
     try:
-        return backends.host_device(kernel), None
+        return backends.host_device(kernel.kind.backend), None
     except UnavailableError as error:
         return host.device(), str(error)

@@ -380,11 +380,6 @@ class Kernel(FrontMatter, frozen=True):
         return "host" in self.requires
 
     @property
-    def truncates(self) -> bool:
-        """Whether tensor cores may compute its sums, which truncate instead of rounding."""
-        return self.precision not in ("float32", "float64", *INTEGERS)
-
-    @property
     def contract(self) -> NumericContract:
         """How it reads its inputs; the pointer types of its entry determine the storage."""
         narrow = (-14, 15) if self.precision == "float16" else (-126, 127)

@@ -104,10 +104,7 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, int compared,
                                 size_t key, size_t *sealed, size_t place, size_t elements,
                                 double most_excess)
 {
-    __shared__ size_t wrongs[THREADS];
-    __shared__ size_t firsts[THREADS];
     __shared__ size_t changes[THREADS];
-    __shared__ double excesses[THREADS];
     size_t wrong = 0, first = NONE, change = 0;
     double excess = 0;
     for (int b = threadIdx.x; b < compared; b += THREADS) {
@@ -117,19 +114,13 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, int compared,
     }
     for (size_t b = threadIdx.x; b < (size_t)blocks * hashed; b += THREADS)
         change += partial[3 * (2 * blocks + b)] - partial[3 * (blocks + b)];
-    wrongs[threadIdx.x] = wrong;
-    firsts[threadIdx.x] = first;
     changes[threadIdx.x] = change;
-    excesses[threadIdx.x] = excess;
-    __syncthreads();
+    TOTALS(wrong, first, excess)
     if (threadIdx.x == 0) {
-        for (int t = 1; t < THREADS; ++t) {
-            wrong += wrongs[t];
-            if (firsts[t] < first) first = firsts[t];
+        for (int t = 1; t < THREADS; ++t)
             change += changes[t];
-            excess += excesses[t];
-        }
-        if (wrong == 0 && !(excess <= most_excess)) wrong = elements;
+        wrong = counts[0], first = firsts[0];
+        if (wrong == 0 && !(excesses[0] <= most_excess)) wrong = elements;
         sealed[4 * place] = wrong ^ drawn(key, 0);
         sealed[4 * place + 1] = first ^ drawn(key, 1);
         sealed[4 * place + 2] = change ^ drawn(key, 2);

@@ -247,11 +247,6 @@ def spread(timing: Timing | None) -> float | None:
     return statistics.spread(timing.samples_ns)
 
 
-def drift_of(timing: Timing | None) -> float:
-    """How far its samples drift, as a share of the time; 0 if that does not matter."""
-    return statistics.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
-
-
 def others_share(outcomes: Iterable[Outcome]) -> float | None:
     """The mean share of a CPU's time that other programs took while the cases were timed."""
     shares = [

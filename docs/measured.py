@@ -14,7 +14,7 @@ from matbench.analysis import ranking
 from matbench.features.explain.record import MachineCode
 from matbench.features.grade.record import Grade
 from matbench.kernelfile.includes import code_of
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
@@ -53,7 +53,7 @@ def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[s
 
 def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     """Whether a file of this hash had the code and the front matter that a kernel has now."""
-    if kernel is not None and kernel.library == BASELINE:
+    if kernel is not None and kernel.kind.is_library:
         return True  # its file only calls what was measured
     if kernel is None or not kernel.source:
         return kernel is not None and kernel.sha256 == sha256

@@ -88,7 +88,7 @@ class Library:
 
 class Baseline(Program):
     """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
-    compiler, or a library that cannot do this."""
+    compiler, or cuBLAS cannot do this."""
 
     def __init__(
         self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache

@@ -17,7 +17,7 @@ from matbench.features.explain.record import MachineCode
 from matbench.features.grade.record import Grade
 from matbench.kernelfile.catalogue import builtin
 from matbench.kernelfile.includes import code_of
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
@@ -68,7 +68,7 @@ def noted(text: str, found: Iterable[Outcome | Grade]) -> str:
 
 def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     """Whether a file of this hash had the code and the front matter that a kernel has now."""
-    if kernel is None or kernel.library == BASELINE:  # whose file only calls what was measured
+    if kernel is None or kernel.kind.is_library:  # whose file only calls what was measured
         return kernel is not None
     if kernel.sha256 == sha256 or not kernel.source:
         return kernel.sha256 == sha256

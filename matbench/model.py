@@ -138,6 +138,10 @@ BYTES = ("unsigned char", "uchar2", "uchar4")
 #: The storage types of one byte, and those of whole numbers, whose sums are exact modulo 2³².
 EIGHT_BITS: tuple[Storage, ...] = ("e4m3", "e5m2", "int8")
 INTEGERS: tuple[Storage, ...] = ("int8", "int32")
+#: Those that NumPy does not have, by their names elsewhere; its arrays have their bits.
+FOREIGN: dict[Storage, str] = {
+    "bfloat16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
 
 
 class KernelKind(NamedTuple):

@@ -14,21 +14,10 @@ from typing import Any, NamedTuple
 from matbench.backends.cuda.program import Bindings
 from matbench.backends.protocol import Address, Array
 from matbench.errors import BuildError, CaseError, ResultError
-from matbench.model import Kernel
+from matbench.model import FOREIGN, Kernel
 
-
-class _Foreign(NamedTuple):
-    """A type that array interfaces have no code for: that of its bits, and its name in PyTorch."""
-
-    bits: str
-    torch: str
-
-
-_FOREIGN = {
-    "bfloat16": _Foreign("int16", "bfloat16"),
-    "e4m3": _Foreign("uint8", "float8_e4m3fn"),
-    "e5m2": _Foreign("uint8", "float8_e5m2"),
-}
+#: Types that array interfaces have no code for, and those of their bits.
+_BITS = {"bfloat16": "int16", "e4m3": "uint8", "e5m2": "uint8"}
 #: CU_EVENT_DISABLE_TIMING
 _NO_TIMING = 2
 
@@ -96,8 +85,8 @@ def _torch(device: int, stream: int) -> Arrays:
 
     def array(array: Array, address: int) -> Any:
         tensor = torch.as_tensor(_on_cuda(array, address), device=place)
-        foreign = _FOREIGN.get(array.storage)
-        return tensor if foreign is None else tensor.view(getattr(torch, foreign.torch))
+        name = FOREIGN.get(array.storage)
+        return tensor if name is None else tensor.view(getattr(torch, name))
 
     def result(returned: Any, wanted: Array) -> Address:
         where = getattr(returned, "device", None)
@@ -211,12 +200,11 @@ def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
     if the package is `lacking` a type that these have no code for."""
     import numpy as np
 
-    foreign = _FOREIGN.get(array.storage)
-    if lacking and foreign is not None:
+    if lacking and array.storage in FOREIGN:
         raise CaseError(
             f"matbench cannot pass {array.storage} to {lacking}; a function of PyTorch can"
         )
-    dtype = np.dtype(array.storage if foreign is None else foreign.bits)
+    dtype = np.dtype(_BITS.get(array.storage, array.storage))
     return {
         "shape": array.shape,
         "typestr": dtype.str,

@@ -1,7 +1,7 @@
 // /// matbench
 // name = "tiled"
 // summary = "One element per thread from T×T tiles in shared memory"
-// previous = "thread-1d"
+// previous = "naive-2d"
 // [sweep]
 // TILE = [8, 16, 32]
 // [launch]

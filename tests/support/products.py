@@ -12,13 +12,13 @@ from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
-from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.model import CUDA_C, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 from support.kernels import own_file
 
 #: All kernels in CUDA C, of other workloads too.
-FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
+FILES = [kernel for kernel in catalogue.builtin() if kernel.kind == CUDA_C]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
 #: Those of libraries for CUDA; 8-bit operands are tested in tests/backends/test_cublas.py.
 OF_LIBRARIES = {

@@ -67,7 +67,7 @@ class Library:
 
     def __init__(self, backend: Backend, stream: int) -> None:
         self.version = f"cuBLAS {version()}"
-        self.library = ctypes.CDLL(str(place()))
+        self.functions = ctypes.CDLL(str(place()))
         self.backend = backend
         self.workspace = backend.allocate(WORKSPACE_BYTES).handle
         handle = c_void_p()
@@ -79,16 +79,16 @@ class Library:
         self.handles = {"stream": stream, "cublas": handle.value or 0}
 
     def _call(self, name: str, *values: object) -> None:
-        if status := self.library[name](*values):
+        if status := self.functions[name](*values):
             raise CaseError(f"cuBLAS: {name}: status {status}", fatal=True)
 
     def close(self) -> None:
-        self.library.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
+        self.functions.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
 
 
 class Baseline(Program):
     """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
-    compiler, or a library that cannot do this."""
+    compiler, or cuBLAS cannot do this."""
 
     def __init__(
         self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache

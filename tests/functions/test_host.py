@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -356,6 +357,14 @@ def test_a_function_that_computes_whole_tiles_alone_is_tried_at_larger_sizes(
     file = saved(tmp_path / "mine.cpp", text_of("tiles.cpp"))
     (tmp_path / "Makefile").write_text("mine.so:\n\tg++ -shared -DTILE=64 mine.cpp\n")
     assert "right at all sizes tried, with M % 64 == 0 and" in matbench("adopt", file).output
+    endless = "for (volatile int at = M; at % 64;) {}\n  for (int i0 = 0;"
+    file.write_text(changed(file.read_text(), ("for (int i0 = 0;", endless)))
+    monkeypatch.setattr(adopting, "_ON_HOST", (60.0, 15.0))
+    began_s = time.monotonic()
+    said = matbench("adopt", file, "--force").output
+    assert "right at all sizes tried, with M % 64 == 0 and" in said
+    assert time.monotonic() < began_s + 30, "one call that does not end is enough"
+    file.write_text(text_of("tiles.cpp"))
     said = matbench("adopt", file, "--force", "--set", "TILE=1").output
     assert "right at all sizes tried\n" in said
     assert 'options = ["-DTILE=1"]' in file.with_suffix(".toml").read_text()

@@ -260,7 +260,13 @@ def _first_right(
         pool.builders.start_own(info)
 
         def is_right(kernel: Kernel, sizes: _Sizes) -> bool:
-            outcomes = map(pool.worker(info, kernel).measure, _cases(kernel, sizes, info))
+            worker, cases = pool.worker(info, kernel), _cases(kernel, sizes, info)
+            try:
+                if sizes is not tried[-1]:  # where a call may never end
+                    worker.run(probing.probed, cases[0], case=cases[0], deadline_s=2.0)
+            except CaseError:
+                return False
+            outcomes = map(worker.measure, cases)
             failed = next((one for one in outcomes if one.status != "measured"), None)
             wrong.extend([] if failed is None else [failed])
             return failed is None

@@ -53,18 +53,6 @@ def test_a_run_that_continues_nothing_says_so(matbench: Matbench) -> None:
     assert run(matbench, *NINE, "--resume", "typo.jsonl").stderr == ""
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_records_that_cannot_be_written_are_one_line(matbench: Matbench) -> None:
-    command = ("run", *NINE, "--set", "TILE=8", "--smoke", "--output")
-    result = matbench(*command, "/dev/full", code=2)
-    assert result.stderr == "matbench: /dev/full: is no ordinary file; name another file\n"
-    result = matbench(*command, "/proc/x.jsonl", code=2)
-    assert result.stderr == (
-        "matbench: /proc/x.jsonl: cannot be written: no file can be created in /proc; "
-        "name another file\n"
-    )
-
-
 def test_a_file_is_replaced_as_a_whole_or_not_at_all() -> None:
     path, link = Path("p.svg"), Path("link.svg")
     link.symlink_to(path)

@@ -154,16 +154,6 @@ def test_only_what_is_in_matbench_s_own_folder_of_baselines_is_trusted(tmp_path:
 # -- files that cannot be read ----------------------------------------------------------------
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.cu") == ": cannot be read: No such file or directory"
-    assert refusal(tmp_path) == ": a folder without *.cu files"
-    if os.getuid():
-        path = tmp_path / "mine.cu"
-        path.write_text(kernel_text())
-        path.chmod(0)
-        assert refusal(path) == ": cannot be read: Permission denied"
-
-
 def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with (tmp_path / "large.cu").open("wb") as file:
         file.truncate(2**40)
@@ -240,20 +230,6 @@ def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
     changed = load(tmp_path / "changed.cu", source)
     with pytest.raises(UsageError, match="is reserved for matbench"):
         catalogue.told_apart([changed])
-
-
-def test_names_and_groups() -> None:
-    everything = Catalogue(catalogue.builtin())
-    assert everything.get("tiled").name == "tiled"
-    with pytest.raises(UsageError, match=r"no kernel 'tild'; did you mean 'tiled'\?"):
-        everything.get("tild")
-    with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench kernels`"):
-        everything.get("xyzzy")
-    names = [kernel.name for kernel in everything.group("all", None)]
-    assert sorted(names) == sorted(everything.kernels)
-    assert [kernel.name for kernel in everything.group("tutorial", "dot")] == ["dot-tree"]
-    baselines = [kernel.name for kernel in everything.group("baseline")]
-    assert baselines == [*CUBLAS, *CUBLASLT, "host-loop", "numpy"]
 
 
 def test_baselines_by_name_and_pattern() -> None:

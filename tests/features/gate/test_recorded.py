@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
+from support.golden import TableRegression
 from support.optional import present
 
 from matbench.features.gate import recorded
 from matbench.features.gate.runs import ENOUGH, VARIATIONS, Variation, _shift_rank, compare_runs
 from matbench.model import Conditions, DeviceInfo, Problem
-from matbench.records.comparison import Comparison, Verdict
+from matbench.records.comparison import Comparison
 from matbench.records.outcome import BlockTimes, Outcome
 
 DEVICE = DeviceInfo(
@@ -90,28 +91,18 @@ def test_a_changed_kernel_is_what_one_compares_and_said_once() -> None:
 # The gate
 
 
-@pytest.mark.parametrize(
-    ("ratio", "verdict", "allowed", "too_slow"),
-    [
-        (1.0501, "SLOWER", 0.05, True),
-        (1.05, "SLOWER", 0.05, False),
-        (0.5, "SLOWER", 0.05, False),
-        (1.001, "SLOWER", 0.0, True),
-        (1.0, "SLOWER", 0.0, False),
-        (9.0, "SLOWER", None, False),
-        (None, "SLOWER", 0.05, False),
-        (float("nan"), "SLOWER", 0.05, True),  # a ratio without a value never passes
-        (1.5, "FASTER", 0.05, False),
-        (1.5, "SAME", 0.05, False),
-        (1.5, "UNDECIDED", 0.05, False),
-        (1.5, None, 0.05, False),
-    ],
-)
 def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
-    ratio: float | None, verdict: Verdict | None, allowed: float | None, too_slow: bool
+    table_regression: TableRegression,
 ) -> None:
-    found = verdict and Comparison(ratio, None, verdict, 1, (20, 20), "")
-    assert recorded.is_too_slow(records.in_turns(found), allowed) == too_slow
+    def gated(question: str) -> str:
+        ratio, verdict, _, allowed = question.replace(",", "").split()
+        known = [None if word == "None" else float(word) for word in (ratio, allowed)]
+        found: Any = None if verdict == "None" else verdict
+        made = found and Comparison(known[0], None, found, 1, (20, 20), "")
+        is_slow = recorded.is_too_slow(records.in_turns(made), known[1])
+        return "too slow" if is_slow else "passes"
+
+    table_regression("too-slow.txt", gated)
 
 
 # Runs of several processes

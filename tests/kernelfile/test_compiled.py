@@ -138,6 +138,8 @@ def test_a_struct_cannot_be_passed(tmp_path: Path) -> None:
         ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20), "not a cubin: unpack_from"),
         ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(99),
          "not a cubin: it has no kernel"),
+        ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20) + b"\xff" * 8 + b"\1" * 40,
+         "not a cubin: "),
     ],
 )  # fmt: skip
 def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason: str) -> None:

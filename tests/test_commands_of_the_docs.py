@@ -22,19 +22,7 @@ from support.toml import table
 from matbench.cli import main
 
 #: Why a command is not run here; the first that is found in it.
-ONLY_PARSED = {
-    r"--cluster|^dask |^ssh ": "needs a cluster",
-    r"--(counters|sanitize|cold)|cublas-dot|--device all": "needs a GPU",
-    r"product\.py": "needs Triton",
-    r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
-    r"model_new|submission\.py|solve\.cu|solution\.": "needs PyTorch or CUDA",
-    r"^matbench doctor --install": "installs a toolkit",
-    r"^matbench watch": "ends with Ctrl-C",
-    r"^matbench compare tiled --against|\.cu@": "needs a repository with that revision",
-    r"^matbench history": "needs a repository with several versions",
-    r"\.\.4|4096|--group|--repeat|2\^2[48]|1000000": "takes minutes without a GPU",
-    r"^make |^pip download|--find-links|^uvx |^pipx ": "needs a network",
-}
+ONLY_PARSED = table(Path(__file__).with_name("only-parsed.toml"))
 #: Exit codes other than 0 that the pages tell; noise decides between verdicts.
 EXIT_CODES = {
     r"adopt last-row.cu": {1},

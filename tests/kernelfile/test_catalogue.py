@@ -13,7 +13,7 @@ from unittest import mock
 import msgspec
 import pytest
 from support.fixtures import Noted
-from support.kernels import KernelWriter, kernel_text, own_file, refusal
+from support.kernels import kernel_text, own_file, refusal
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, includes
@@ -315,20 +315,6 @@ def test_a_loop_is_an_error(text: str, loop: str) -> None:
         Catalogue(tree(text).values())
     assert set(str(refused.value).split(": ")[-1].split(" → ")) == set(loop.split(" → "))
     assert Catalogue(tree("a b<a c<b").values()).kernels.keys() == {"a", "b", "c"}
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ('"mine"', "previous: a kernel cannot follow itself"),
-        ('"Not a name"', "name 'Not a name': use lower-case letters"),
-        ("3", "`previous`"),
-    ],
-)
-def test_what_cannot_be_previous(value: str, reason: str, write_kernel: KernelWriter) -> None:
-    path = write_kernel("mine", front=f"previous = {value}")
-    with pytest.raises(UsageError, match=rf"mine\.cu:4: .*{reason}"):
-        catalogue.load(path)
 
 
 def test_it_is_part_of_nothing_that_is_built_claimed_or_measured(tmp_path: Path) -> None:

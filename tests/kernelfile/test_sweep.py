@@ -90,17 +90,6 @@ def test_a_launch_is_worked_out() -> None:
     assert one(PLAIN, 5).launch == Launch(grid=(5, 1, 1), block=(1, 1, 1))
 
 
-def test_a_condition_that_is_not_met_is_the_reason() -> None:
-    assert one(TILED, TILE=64).skip == Skip(
-        "condition",
-        "TILE * TILE <= max_threads_per_block",
-        {"TILE": 64, "max_threads_per_block": 1024},
-    )
-    assert one(TILED, 6000, TILE=8).skip == Skip("condition", "K <= 5000", {"K": 6000})
-    never = changed(launch=LaunchRules((1,), (1,), where=("1 > 2",)))
-    assert one(never).skip == Skip("condition", "1 > 2")
-
-
 def told(question: str) -> str:
     """Why a case is skipped; the question has in TOML what is not usual: keys of the kernel, and of
     the problem of 8 × 8 × 8, and whether the device is a CPU."""

@@ -18,7 +18,7 @@ from PIL import Image
 from support import candidates
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.optional import present, some
-from support.paths import ROOT
+from support.paths import ROOT, programs
 from support.scripted import device as scripted_device
 from support.tables import compared
 
@@ -263,6 +263,9 @@ def _builds(session: Any) -> int:
 # -- as a program ----------------------------------------------------------------------------------
 
 
+PROGRAMS = programs(__file__)
+
+
 def program(text: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script without a guard for its main module."""
     file = folder / "program.py"
@@ -277,16 +280,7 @@ def program(text: str, folder: Path, **environment: str) -> subprocess.Completed
 def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    ran = program(
-        """
-        import matbench
-        print("begun")
-        judge = matbench.Judge("33", max_time=0.01)
-        print(judge.run("tiled").status, judge.run("nowhere.cu").status)
-        """,
-        tmp_path,
-        TMPDIR=str(temporary),
-    )
+    ran = program(PROGRAMS["a script without a guard"], tmp_path, TMPDIR=str(temporary))
     assert (ran.stdout, ran.stderr) == ("begun\nmeasured failed\n", "")
     assert list(temporary.iterdir()) == []
     assert not [p for p in psutil.process_iter(["cwd"]) if str(tmp_path) in (p.info["cwd"] or "")]
@@ -294,50 +288,18 @@ def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("scripted_device")
 def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path) -> None:
-    ran = program(
-        f"""
-        import gc, psutil, matbench
-        def others():
-            started = psutil.Process().children()  # the server of processes is one
-            return [process for one in started for process in one.children(recursive=True)]
-        judge = matbench.Judge("33", max_time=0.01)
-        print(judge.run({FOREIGN!r}).status, len(others()))
-        del judge
-        gc.collect()
-        print(len(psutil.wait_procs(others(), timeout=10)[1]))
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["a judge that is let go"].replace("FOREIGN", repr(FOREIGN)), tmp_path)
     assert ran.stdout == "failed 2\n0\n", ran.stderr  # no call of it is right on that device
 
 
 def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:
-    ran = program(
-        """
-        import sys
-        before = set(sys.modules)
-        import matbench
-        loaded = {name.split(".")[0] for name in set(sys.modules) - before}
-        print(sorted(loaded & {"numpy", "click", "rich", "msgspec", "scipy"}))
-        print([name for name in matbench.__all__ if not hasattr(matbench, name)])
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["what is imported"], tmp_path)
     assert ran.stdout == "[]\n[]\n"
 
 
 def test_it_changes_nothing_of_click(tmp_path: Path) -> None:
     """A program may use click itself."""
-    ran = program(
-        """
-        import click
-        shown = click.ClickException.show
-        import matbench
-        matbench.Judge
-        print(click.ClickException.show is shown)
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["click's own"], tmp_path)
     assert ran.stdout == "True\n", ran.stderr
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from support import toml
 from support.cli import ran
 from support.golden import TableRegression
 from support.paths import ROOT
@@ -79,35 +81,15 @@ BLOCKS, BLOCKS_GIVEN = scaled(("blocks", (1, 128), (128, 128)), (M, 2), (2, 1))
 ROWS, ROWS_GIVEN = scaled(("rows", (1, K), (K, 1)), (M, 1), (1, N))
 STACK = np.stack([A, SIGNED_A, 3 * A])
 
-RIGHT: dict[str, tuple[tuple[Any, Any, Any], dict[str, Any]]] = {
-    "float32": ((A, B, A @ B), {}),
-    "split K": ((A, B, A[:, :64] @ B[:64] + A[:, 64:] @ B[64:]), {}),
-    "in order": ((A, B, in_order(A, B, 0 * OLD)), {}),
-    "float64, rounded": ((A, B, (WIDE_A @ WIDE_B).astype(np.float32)), {}),
-    "float64 sums": ((A, B, WIDE_A @ WIDE_B), {}),
-    "float64": ((WIDE_A, WIDE_B, WIDE_A @ WIDE_B), {}),
-    "float16": (of_kind(np.float16), {}),
-    "bfloat16": (of_kind(ml_dtypes.bfloat16), {}),
-    "e4m3": (eight_bits(ml_dtypes.float8_e4m3fn), {}),
-    "int8": (whole(np.int8), {}),
-    "int32": (whole(np.int32), {}),
-    "int32, modulo 2³²": (whole(np.int32, 4000, 6000), {}),
-    "rows": (ROWS, ROWS_GIVEN),
-    "blocks": (BLOCKS, BLOCKS_GIVEN),
-    "random signs": ((SIGNED_A, SIGNED_B, SIGNED_A @ SIGNED_B), {"random_signs": True}),
-    "random signs, a large C before": (
-        (SIGNED_A, SIGNED_B, in_order(SIGNED_A, SIGNED_B, 10_000 * OLD)),
-        {"random_signs": True, "beta": 1, "old_C": 10_000 * OLD},
-    ),
-    "TF32, claimed": ((A, B, in_bits(A, 11) @ in_bits(B, 11)), {"precision": "tf32"}),
-    "transposed": ((A.T, B.T, A @ B), {"transpose": "TT"}),
-    "alpha, beta": ((A, B, 2 * (A @ B) - OLD), {"alpha": 2, "beta": -1, "old_C": OLD}),
-    "batch": ((STACK, B, STACK @ B), {}),
-    "a column of zeros": ((A, 0 * B, np.zeros((M, N), np.float32)), {}),
-}  # fmt: skip
+
+def given(*arrays: Any, **more: Any) -> tuple[Any, dict[str, Any]]:
+    return arrays, more
+
+
+#: Arguments for products that are right.
 RIGHT = {
-    name: ((a, b, C.astype(np.float32) if name == "TF32, claimed" else C), given)
-    for name, ((a, b, C), given) in RIGHT.items()
+    name: eval(f"given({arguments})")
+    for name, arguments in toml.table(Path(__file__).with_name("right.toml")).items()
 }
 
 
@@ -115,8 +97,8 @@ RIGHT = {
 @pytest.mark.parametrize("most", [module._MOST, 2**16], ids=["whole", "sampled"])
 def test_an_honest_product_is_right(name: str, most: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "_MOST", most)
-    arrays, given = RIGHT[name]
-    found = matbench.verify(*arrays, **given)
+    arrays, more = RIGHT[name]
+    found = matbench.verify(*arrays, **more)
     assert found, str(found)
     assert found.ok
     assert found.is_sampled == (most < 2**20) == ("by C·x = A·(B·x)" in str(found))
@@ -132,12 +114,12 @@ def test_an_honest_product_is_right(name: str, most: int, monkeypatch: Any) -> N
 def test_one_wrong_element_anywhere_is_found(name: str, most: int, monkeypatch: Any) -> None:
     """In sampled products, most rows are compared by C·x = A·(B·x) alone."""
     monkeypatch.setattr(module, "_MOST", most)
-    (a, b, C), given = RIGHT[name]
+    (a, b, C), more = RIGHT[name]
     for _ in range(5):
         at = tuple(int(RANDOM.integers(side)) for side in C.shape)
         wrong = C.copy()
         wrong[at] = -0.5 * float(C[at]) - 100
-        found = matbench.verify(a, b, wrong, **given)
+        found = matbench.verify(a, b, wrong, **more)
         assert not found
         assert found.at == at
         assert found.found == pytest.approx(float(wrong[at]))

@@ -183,18 +183,7 @@ def test_what_the_preprocessor_may_leave_out_is_its_own_matter() -> None:
 
 
 def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
-    source = f"""__global__ void mine{SIGNATURE}
-{{
-    const int t = threadIdx.x;
-    for (int k = 0; k < K; ++k) {{
-        if (k > 3) {{
-            __shared__ float tile[4]
-                                 [4];
-            tile[0][0] = A[k];
-        }}
-    }}
-}}
-"""
+    source = text_of("inner-scope.cu").replace("SIGNATURE", SIGNATURE)
     text = opencl_c.unit(kernel(source), {}).text.split('#line 1 "mine.cu"\n')[1]
     lines = text.splitlines()
     assert lines[3] == "    __shared__ float tile[4] [4]; for (int k = 0; k < K; ++k) {"

@@ -120,15 +120,7 @@ def test_struct_table(matbench: Matbench, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_functions_on_the_host_are_outside_classes() -> None:
-    source = """
-        void plain() {}
-        struct S { void method() {} friend void of(S &) {} };
-        class T { void other() {} friend void with(T &) {} };
-        void S::outside() {}
-        __device__ void device() {}
-        namespace space { void inner() {} }
-        int main() {}
-    """
+    source = text_of("host.cpp")
     assert [one.name for one in signature.host_functions(source)] == ["plain", "space::inner"]
 
 

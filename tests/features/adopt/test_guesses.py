@@ -90,14 +90,6 @@ def test_strides_are_between_batches_where_there_are_any() -> None:
     assert geometries[0].grid[-1] == "batch"
 
 
-@pytest.mark.parametrize(
-    "parameters", ["float *x, int n", "float *a, float *b, float *c, float *d"]
-)
-def test_a_kernel_without_three_pointers_is_none_of_ours(parameters: str) -> None:
-    with pytest.raises(NotCallableError, match="not A, B and C"):
-        guessed(kernel(parameters))
-
-
 ABC = "const float *A, const float *B, float *C, int n"
 
 

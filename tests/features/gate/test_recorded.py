@@ -110,6 +110,13 @@ def only(found: recorded.JoinedRuns) -> Comparison:
     return present(record.comparison)
 
 
+def test_all_processes_of_a_case_count() -> None:
+    [record] = joined(five(), five(1.1)).records
+    found = present(record.comparison)
+    assert (found.verdict, found.processes, found.samples) == ("SLOWER", (5, 5), (100, 100))
+    assert record.notes == ("the interval allows for a difference of 0.5% between recordings",)
+
+
 def test_of_a_file_with_several_runs_the_last_counts() -> None:
     found = joined([*five(3.0), *five()], [*five(), *five(1.1)])
     assert only(found).processes == (5, 5)
@@ -303,6 +310,14 @@ def test_from_five_processes_on_medians_alone_count() -> None:
     assert found.verdict == "SLOWER"
     assert found.ratio == pytest.approx(122 / 102)
     assert found.interval == pytest.approx((120 / 104 / 1.01, 124 / 100 * 1.01))
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (5, 4), (4, 40)])
+def test_fewer_processes_on_a_side_are_not_enough(counts: tuple[int, int]) -> None:
+    old, new = ([run(100.0, spread=1e-4) for _ in range(count)] for count in counts)
+    found = compared(old, new, Variation(0.25, 0.01))
+    assert (found.allowance, found.verdict) == (0.25, "UNDECIDED")
+    assert found.interval == pytest.approx((1 / 1.25, 1.25), rel=1e-3)
 
 
 def test_too_few_samples_have_no_interval() -> None:

@@ -16,6 +16,7 @@ from support.golden import TableRegression
 from support.kernels import text_of
 from support.optional import present
 
+from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, signature, syntax
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
@@ -187,6 +188,11 @@ def test_the_only_kernel_is_the_entry_whatever_it_is_called(tmp_path: Path) -> N
     swept = SGEMM.replace("typename T, ", "").replace("T *", "float *")
     kernel = load(tmp_path, swept, sweep={"SIDE": [4]})
     assert kernel.entry == "sgemm<SIDE>"
+    two = plain + plain.replace("sgemm", "other")
+    with pytest.raises(UsageError, match=r'several kernels, sgemm .*, as in entry = "sgemm"'):
+        load(tmp_path, two)
+    with pytest.raises(UsageError, match="the file has sgemm, other"):
+        load(tmp_path, two, entry="gemm")
 
 
 def test_a_kernel_may_be_in_a_header_and_its_types_too(tmp_path: Path) -> None:

@@ -96,11 +96,7 @@ mutants: $(MUTANTS) ## Break lines at random, and count how many the tests notic
 	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 docs: $(DEV) ## Generate the tables, pictures and pages of the documentation
-	@$(BIN)/python docs/generate_readme.py
-	@$(BIN)/python docs/generate_lessons.py
-	@$(BIN)/python docs/generate_published.py
-	@$(BIN)/python docs/generate_records.py
-	@$(BIN)/python docs/site_pages.py
+	@$(BIN)/python docs/generate.py
 
 # mkdocs-material, which gets fixes until May 2027, says at each start what follows it.
 site: $(SITE) ## Build the site of these pages into build/site/ (needs Python 3.11)

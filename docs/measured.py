@@ -1,26 +1,30 @@
-"""What scripts that generate documentation read of the committed records."""
+"""What modules beside this one read of the committed records, and tables in Markdown."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from freshness import ROOT
+from tabulate import tabulate
 
 from matbench.analysis import ranking
+from matbench.analysis.ranking import Ranked
 from matbench.features.explain.record import MachineCode
 from matbench.features.grade.record import Grade
+from matbench.kernelfile.catalogue import builtin
 from matbench.kernelfile.includes import code_of
-from matbench.model import BASELINE, Kernel
+from matbench.model import Kernel
 from matbench.records import reading
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
 
-RECORDS = ROOT / "results"
+ROOT = Path(__file__).parent.parent
+DOCS, RECORDS = ROOT / "docs", ROOT / "results"
 #: The code of each kernel file that was measured, by the hash of the file as it was then.
 MEASURED_CODE = RECORDS / "h200-code.json"
 #: Records of products, each with cuBLAS beside the kernels: the first that has a kernel at a size
@@ -31,12 +35,17 @@ PRODUCTS = (
     "h100-split.jsonl", "h100-double-int8.jsonl",
 )  # fmt: skip
 CEILINGS = RECORDS / "h200-ceilings.json"
-#: The cuBLAS product that a kernel is compared with, by its precision, and what headers call it.
-OPPONENTS = {
-    "float32": ("cublas", "cuBLAS"), "bfloat16": ("cublas-bf16", "cuBLAS in bfloat16"),
-    "e4m3": ("cublaslt-fp8", "cuBLASLt in FP8"), "int8": ("cublaslt-int8", "cuBLASLt in int8"),
-    "float64": ("cublas-f64", "cuBLAS in float64"),
+#: What headers of kernels call the product of cuBLAS that they are compared with, by precision.
+TITLES = {
+    "float32": "cuBLAS", "bfloat16": "cuBLAS in bfloat16", "e4m3": "cuBLASLt in FP8",
+    "int8": "cuBLASLt in int8", "float64": "cuBLAS in float64",
 }  # fmt: skip
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]], numbers: int) -> str:
+    """A table in Markdown; the last columns are so many `numbers`."""
+    align = ["left"] * (len(titles) - numbers) + ["right"] * numbers
+    return tabulate(rows, titles, "pipe", colalign=align, disable_numparse=True)
 
 
 def read(path: Path) -> tuple[list[Environment], list[Outcome]]:
@@ -44,21 +53,27 @@ def read(path: Path) -> tuple[list[Environment], list[Outcome]]:
     return contents.environments, contents.outcomes
 
 
-def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
+def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel] | None = None) -> list[str]:
     """The kernels among the records whose code has changed since, or is gone."""
-    now = {kernel.name: kernel for kernel in kernels}
+    now = {kernel.name: kernel for kernel in kernels or builtin()}
     cases = {(outcome.case.kernel, outcome.case.sha256) for outcome in found}
     return sorted({name for name, sha256 in cases if not _is_of(sha256, now.get(name))})
 
 
+def noted(text: str, found: Iterable[Outcome | Grade]) -> str:
+    """A text, and a line that names these, if there are any."""
+    names = ", ".join(f"`{name}`" for name in stale(found))
+    return f"{text}\n\n**Stale:** changed since this was measured: {names}." if names else text
+
+
 def _is_of(sha256: str, kernel: Kernel | None) -> bool:
     """Whether a file of this hash had the code and the front matter that a kernel has now."""
-    if kernel is not None and kernel.library == BASELINE:
-        return True  # its file only calls what was measured
-    if kernel is None or not kernel.source:
-        return kernel is not None and kernel.sha256 == sha256
+    if kernel is None or kernel.kind.is_library:  # whose file only calls what was measured
+        return kernel is not None
+    if kernel.sha256 == sha256 or not kernel.source:
+        return kernel.sha256 == sha256
     then = json.loads(MEASURED_CODE.read_text(encoding="utf-8"))["code"]
-    return kernel.sha256 == sha256 or then.get(sha256) == code_of(kernel)
+    return bool(then.get(sha256) == code_of(kernel))
 
 
 def compared_in(file: Path) -> list[ComparisonRecord]:
@@ -71,52 +86,44 @@ def tflops(outcome: Outcome) -> float:
     return 2e-3 * problem.M * problem.N * problem.K / (outcome.median_ns or math.nan)
 
 
-def stale_line(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel]) -> list[str]:
-    changed = stale(found, kernels)
-    if not changed:
-        return []
-    names = ", ".join(f"`{name}`" for name in changed)
-    return [f"**Stale:** changed since this was measured: {names}."]
+def ranked(together: Sequence[Outcome]) -> list[Ranked]:
+    """What was measured together, each kernel at its fastest, beside cuBLAS."""
+    return [row for of in ranking.tables(ranking.fastest(together)) for row in of.rows]
 
 
-def measurements() -> list[Sequence[Outcome]]:
-    """What was measured together, in the order in which it counts: the outcomes of a file, or the
-    two sides of each of its comparisons."""
-    together: list[Sequence[Outcome]] = []
+@functools.cache
+def products() -> list[Ranked]:
+    """All products that were measured, in the order in which they count."""
+    found = []
     for path in filter(Path.exists, (RECORDS / name for name in PRODUCTS)):
         sides = [[one.baseline, one.candidate] for one in compared_in(path)]
-        together += sides or [reading.Contents(path).outcomes]
-    return together
+        for together in sides or [reading.Contents(path).outcomes]:
+            found += ranked(together)
+    return found
 
 
-def speeds(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, tuple[Outcome, float]]:
-    """By size: a kernel's fastest outcome, and its speed as a share of cuBLAS's beside it."""
-    shares: dict[str, tuple[Outcome, float]] = {}
-    for outcomes in records:
-        fastest = {(o.case.kernel, o.case.problem.size): o for o in ranking.fastest(outcomes)}
-        mine = {size: o for (name, size), o in fastest.items() if name == kernel and o.median_ns}
-        for size, outcome in mine.items():
-            product, _ = OPPONENTS.get(outcome.case.claims.precision, ("", ""))
-            other = fastest.get((product, size))
-            if other is not None and other.median_ns and outcome.median_ns:
-                shares.setdefault(size, (outcome, other.median_ns / outcome.median_ns))
-    return shares
+def speeds(kernel: str, rows: Sequence[Ranked] | None = None) -> dict[str, Ranked]:
+    """By size: a kernel at its fastest, where cuBLAS was measured beside it."""
+    found: dict[str, Ranked] = {}
+    for row in products() if rows is None else rows:
+        if row.outcome.case.kernel == kernel and row.of_cublas:
+            found.setdefault(row.outcome.case.problem.size, row)
+    return found
 
 
-def rate(outcome: Outcome) -> str:
+def rate(row: Ranked) -> str:
     """Its TFLOP/s in three digits or so."""
-    speed = tflops(outcome)
+    speed = (row.work_per_s or math.nan) / 1e12
     return f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
 
 
-def figures(kernel: str, records: Sequence[Sequence[Outcome]]) -> dict[str, str]:
+def figures(kernel: str, rows: Sequence[Ranked] | None = None) -> dict[str, str]:
     """By size: what a page or a header may say of a kernel at its fastest."""
     told = {}
-    for size, (outcome, share) in speeds(kernel, records).items():
-        at = size if "x" in size else f"n = {size}"
-        _, title = OPPONENTS[outcome.case.claims.precision]
-        device = outcome.case.device.split()[1]
-        told[size] = f"{rate(outcome)} TFLOP/s at {at}, {share:.0%} of {title} ({device})"
+    for size, row in speeds(kernel, rows).items():
+        at, case = size if "x" in size else f"n = {size}", row.outcome.case
+        share = f"{row.of_cublas:.0%} of {TITLES[case.claims.precision]}"
+        told[size] = f"{rate(row)} TFLOP/s at {at}, {share} ({case.device.split()[1]})"
     return told
 
 

@@ -1,7 +1,6 @@
 """The pages of the site, at their paths in the project; and their index, docs/llms.txt.
 
-MkDocs calls its `on_` functions as docs/mkdocs.yml says (`make site`). `python docs/site_pages.py`
-writes the index; with `--check` it names it if it is out of date and exits 1.
+MkDocs calls its `on_` functions as docs/mkdocs.yml says (`make site`).
 """
 
 from __future__ import annotations
@@ -9,22 +8,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import freshness
 import yaml
+from measured import DOCS, ROOT
 
-ROOT = freshness.ROOT
-DOCS = ROOT / "docs"
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?=[)#])")
 
 
 def sections() -> dict[str, list[str]]:
     """The paths of the pages in each section, in the order in which they are read."""
-    config = yaml.safe_load((DOCS / "mkdocs.yml").read_text(encoding="utf-8"))
+    text = (DOCS / "mkdocs.yml").read_text(encoding="utf-8")
+    config = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - which makes texts of all
     return {title: paths for section in config["nav"] for title, paths in section.items()}
 
 
@@ -60,19 +57,10 @@ def linked(path: str) -> Iterator[str]:
         yield Path(os.path.normpath(Path(path).parent / target)).as_posix()
 
 
-def anchor(title: str, _: str) -> str:
-    """The name of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-
-
 def diagram(source: re.Match[str]) -> str:
     import mermaidx
 
     return f'<div class="diagram">{mermaidx.render(source[1]).svg()}</div>\n'
-
-
-def on_config(config: Any) -> None:
-    config.mdx_configs.setdefault("toc", {})["slugify"] = anchor
 
 
 def on_files(files: Any, config: Any) -> None:
@@ -100,9 +88,3 @@ def on_post_build(config: Any) -> None:
     for path in pages():
         shutil.copy(ROOT / path, site / path)
     (site / "llms.txt").write_text(index("."), encoding="utf-8")
-
-
-PAGES: freshness.Pages = {DOCS / "llms.txt": lambda _: index("docs")}
-
-if __name__ == "__main__":
-    sys.exit(freshness.finish(PAGES))

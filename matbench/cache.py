@@ -41,11 +41,6 @@ def seal() -> None:
     _is_sealed = True
 
 
-def default_folder() -> Path:
-    """`MATBENCH_CACHE_DIR`, or the user's cache folder on this platform."""
-    return Path(os.environ.get("MATBENCH_CACHE_DIR") or platformdirs.user_cache_dir("matbench"))
-
-
 @functools.cache
 def revision() -> str:
     """The hash of the code that reads kernel files: `kernelfile`, and what it imports."""
@@ -80,10 +75,14 @@ def _checksum(key: str, value: bytes | memoryview) -> bytes:
 
 
 class Cache:
-    """A bounded, checksummed store of byte strings under string keys."""
+    """A bounded, checksummed store of byte strings under string keys.
+
+    It is in `MATBENCH_CACHE_DIR`, or else in the user's cache folder on this platform.
+    """
 
     def __init__(self, folder: Path | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
-        self.folder = folder or default_folder()
+        usual = os.environ.get("MATBENCH_CACHE_DIR") or platformdirs.user_cache_dir("matbench")
+        self.folder = folder or Path(usual)
         self.limit_bytes = limit_bytes
 
     def _path(self, key: str) -> Path:

@@ -138,14 +138,10 @@ BYTES = ("unsigned char", "uchar2", "uchar4")
 #: The storage types of one byte, and those of whole numbers, whose sums are exact modulo 2³².
 EIGHT_BITS: tuple[Storage, ...] = ("e4m3", "e5m2", "int8")
 INTEGERS: tuple[Storage, ...] = ("int8", "int32")
-
-
-#: The "libraries" of kernels that are no sources in CUDA C: functions in a Python file, and in C++;
-#: matbench's own baselines, which are trusted; PTX and cubins.
-PYTHON = "python"
-HOST = "host"
-BASELINE = "baseline"
-COMPILED = "compiled"
+#: Those that NumPy does not have, by their names elsewhere; its arrays have their bits.
+FOREIGN: dict[Storage, str] = {
+    "bfloat16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+}  # fmt: skip
 
 
 class KernelKind(NamedTuple):
@@ -155,7 +151,9 @@ class KernelKind(NamedTuple):
     it `is_launched` by matbench itself, on its own memory; whether it `is_apart`, a function of a
     user in a process of its own; whether that `is_native`, compiled for the host; whether it
     `is_library`, matbench's own baseline, which is trusted. `race`: when one shows in its staggered
-    build, which is called again for `races_s` because its threads meet by chance.
+    build, which is called again for `races_s` because its threads meet by chance. `backend`: where
+    it runs if it always runs on the CPU; `has_copies`: each call gets copies of its matrices, so
+    that calls cannot follow each other.
     """
 
     called: str
@@ -166,18 +164,21 @@ class KernelKind(NamedTuple):
     is_library: bool = False
     race: str = "warps do not run in lockstep"
     races_s: float = 0.0
+    backend: str = "opencl"
+    has_copies: bool = False
 
 
 _UNOPTIMIZED = "built with -O0, so that threads share variables in memory"
-KINDS: dict[str | None, KernelKind] = {
-    None: KernelKind("a kernel", has_source=True, is_launched=True),
-    PYTHON: KernelKind("a function in Python", is_apart=True),
-    HOST: KernelKind(
-        "a function on the host", is_apart=True, is_native=True, race=_UNOPTIMIZED, races_s=1.0
-    ),
-    BASELINE: KernelKind("a library routine", is_library=True),
-    COMPILED: KernelKind("a compiled kernel", is_launched=True),
-}
+#: A kernel in CUDA C; in PTX or a cubin; a function in a Python file, and in C++; matbench's own
+#: functions that call cuBLAS, and NumPy.
+CUDA_C = KernelKind("a kernel", has_source=True, is_launched=True)
+COMPILED = KernelKind("a compiled kernel", is_launched=True)
+PYTHON = KernelKind("a function in Python", is_apart=True)
+HOST = KernelKind(
+    "a function on the host", is_apart=True, is_native=True, race=_UNOPTIMIZED, races_s=1.0
+)
+CUBLAS = KernelKind("a library routine", is_library=True)
+NUMPY = KernelKind("a library routine", is_library=True, backend="host", has_copies=True)
 
 #: The argument that is a kernel's scratch memory in device memory.
 WORKSPACE = "workspace"
@@ -352,10 +353,8 @@ class Kernel(FrontMatter, frozen=True):
 
     `path` is the file's name in messages, and `file` its location; empty if there is no file.
     `sha256` also covers all files that it `includes`. `is_extern_c`: its entry has C linkage, not a
-    mangled C++ name. `library` is `PYTHON`: the entry is a Python function, which takes `arrays` of
-    that module; `HOST`: it is a function on the host that takes pointers; `BASELINE`: either of
-    these, from matbench's own folder, and trusted; or `COMPILED`: it is in PTX or a cubin, whose
-    content is its `code`.
+    mangled C++ name. If it is of the `kind` `PYTHON`, its entry takes `arrays` of that module; if
+    it is `COMPILED`, `code` is the content of the file.
     `never`: why none of its cases runs: the file cannot be used, and there is no source, or it does
     something else than was asked for. `adoption`: how its table was found, if it has none.
     """
@@ -367,7 +366,7 @@ class Kernel(FrontMatter, frozen=True):
     includes: tuple[Included, ...] = ()
     parameters: tuple[Parameter, ...] = ()
     is_extern_c: bool = True
-    library: str | None = None
+    kind: KernelKind = CUDA_C
     arrays: str = ""
     code: bytes = b""
     never: Skip | None = None
@@ -383,15 +382,6 @@ class Kernel(FrontMatter, frozen=True):
     def on_host(self) -> bool:
         """Whether it always runs on the CPU, whatever the device."""
         return "host" in self.requires
-
-    @property
-    def kind(self) -> KernelKind:
-        return KINDS[self.library]
-
-    @property
-    def truncates(self) -> bool:
-        """Whether tensor cores may compute its sums, which truncate instead of rounding."""
-        return self.precision not in ("float32", "float64", *INTEGERS)
 
     @property
     def contract(self) -> NumericContract:
@@ -511,7 +501,7 @@ class Skip(msgspec.Struct, frozen=True):
     - `limit`: the name of a device's limit; how much is `asked`, and how much `allowed`; the
       `device` is `cuda` if only NVIDIA GPUs have that limit;
     - `requirement`: `cuda` or an architecture; the `device` that is neither;
-    - `unavailable`: what the device or the host lacks, in words of the library that said so;
+    - `unavailable`: what the device or the host lacks, in words of whatever noticed it;
     - `mistake`: an error in front matter, so the case fails; `argument`: one at these parameters;
     - `refused`: why its file cannot be used, so the case fails;
     - `breach`: what it does instead of what was asked for, so the case is wrong;
@@ -556,10 +546,9 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def can_be_sustained(self) -> bool:
-        """Whether launches can follow each other on the same inputs: not if each adds to C, nor of
-        NumPy's product, whose matrices are copied in between."""
-        is_copied = self.kernel.kind.is_library and self.kernel.on_host
-        return self.problem.beta == 0 and not is_copied
+        """Whether launches can follow each other on the same inputs: not if each adds to C, nor if
+        its matrices are copied in between."""
+        return self.problem.beta == 0 and not self.kernel.kind.has_copies
 
     @property
     def build_key(self) -> BuildKey:
@@ -589,9 +578,10 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """The resources that a kernel uses, or the library that computed; None if unknown.
+    """The resources that a kernel uses; None if unknown.
 
-    `language` is what a compiler took the source as, if that is not CUDA C++.
+    `library` is what a function computed with, and its version; `language` what a compiler took the
+    source as, if that is not CUDA C++.
     """
 
     registers: Count | None = None

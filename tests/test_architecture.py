@@ -161,10 +161,11 @@ def test_all_that_the_registry_names_is_there() -> None:
         assert part.options is None or hasattr(module, part.options[2])
         for place in (part.kind.view, part.kind.drawn) if part.kind is not None else ():
             registry.load(place)
-    for place in (registry.PICTURE, registry.PAGE, registry.ADOPTION, registry.SUBMISSIONS):
-        registry.load(place)
     named = {part.module.split(".")[1] for part in registry.PARTS if "features" in part.module}
-    named |= {"charts", "page", "submissions"}
+    offered = registry.PICTURE, registry.PAGE, registry.ADOPTION, registry.SUBMISSIONS, registry.MCP
+    for place in offered:
+        registry.load(place)
+        named.add(place.split(".")[1])
     entries = table(ROOT / "pyproject.toml")["project"]["entry-points"]["pytest11"]
     for place in (*entries.values(), *matbench._PLACES):
         importlib.import_module(place)

@@ -19,7 +19,7 @@ from support.optional import present
 from support.paths import programs
 
 from matbench import temporary as folders
-from matbench.cache import DEFAULT_LIMIT_BYTES, Cache, default_folder
+from matbench.cache import DEFAULT_LIMIT_BYTES, Cache
 from matbench.errors import UsageError
 
 #: The cache while tests are collected, when matbench's own kernels are loaded.
@@ -253,11 +253,11 @@ def test_a_folder_of_somebody_else_is_refused(cache: Cache) -> None:
 
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MATBENCH_CACHE_DIR", str(tmp_path / "mine"))
-    assert default_folder() == Cache().folder == tmp_path / "mine"
+    assert Cache().folder == tmp_path / "mine"
     monkeypatch.delenv("MATBENCH_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if sys.platform == "linux":
-        assert default_folder() == tmp_path / "matbench"
+        assert Cache().folder == tmp_path / "matbench"
 
 
 # -- when things go wrong ------------------------------------------------------------------------

@@ -24,11 +24,13 @@ from matbench.model import Kernel, Problem
 from matbench.records import reading
 from matbench.workloads import MATMUL
 
-lessons = script("docs/generate_lessons.py")
-readme = script("docs/generate_readme.py")
+lessons, generator = script("docs/lessons.py"), script("docs/generate.py")
+measured = lessons.measured
 
-LADDER, GALLERY, TUTORIAL = lessons.PAGES
-RECORDS = lessons.RECORDS
+LADDER, GALLERY, TUTORIAL = PAGES = [
+    ROOT / f"docs/{name}.md" for name in ("ladder", "gallery", "tutorial")
+]
+RECORDS = measured.RECORDS
 DOT = RECORDS / "h200-dot.jsonl"
 KERNELS = catalogue.Catalogue(catalogue.builtin())
 RUNGS = KERNELS.group("ladder")
@@ -61,7 +63,7 @@ def figures(name: str) -> set[str]:
         for row in ranking.rank(dots)
         if row.outcome.case.kernel == name and row.work_per_s and row.of_limit
     }
-    return told | {*lessons.figures(name, lessons.measurements()).values()}
+    return told | {*measured.figures(name).values()}
 
 
 # -- rungs ------------------------------------------------------------------------------------
@@ -106,9 +108,9 @@ def test_the_fields_word_stands_where_the_code_first_shows_it(title: str) -> Non
 
 
 def test_what_a_step_takes_beyond_its_ceiling_is_derived_from_the_records() -> None:
-    table = lessons.misses(RUNGS[4:5], lessons.measurements())
+    table = lessons.misses(RUNGS[4:5])
     # 1,024 tiles make 8 for the busiest of 132 multiprocessors, two at a time, with K / 8 steps.
-    found = lessons.speeds("vectorized", lessons.measurements())["4096"][0]
+    found = lessons.speeds("vectorized")["4096"].outcome
     left_ns = found.median_ns - CEILINGS["vectorized"]["code"]["least_ns"]
     cells = [cell.strip() for cell in table.splitlines()[2].strip("|").split("|")]
     assert cells[1:] == ["53", "48.3", "40.6", "29.6", f"{left_ns * 1.98 / (4 * 512):.0f}"]
@@ -134,29 +136,32 @@ def test_commands_in_exercises_name_constants_that_are_swept() -> None:
 
 def test_what_is_not_recorded_is_left_open() -> None:
     size = {"problem": Problem(4096, 4096, 4096), "device": "NVIDIA H200"}
-    records = [[outcome("tiled", ms=20, **size), outcome("cublas", ms=10, **size)]]
+    beside = outcome("cublas", ms=10, group="baseline", **size)
+    records = measured.ranked([outcome("tiled", ms=20, **size), beside])
     tiled, naive = KERNELS.get("tiled"), KERNELS.get("thread-1d")
-    assert "- **Measured:** 6.9 TFLOP/s at n = 4096, 50% of cuBLAS (H200) (" in lessons.rung(
-        tiled, records, ""
+    assert "- **Measured:** 6.9 TFLOP/s at n = 4096, 50% of cuBLAS (H200) (" in lessons.told(
+        tiled, records
     )
-    assert "- **Measured:** – (" in lessons.rung(naive, records, "")
+    assert "- **Measured:** – (" in lessons.told(naive, records)
     table = lessons.ladder([naive, tiled], records).splitlines()
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in table[2:4]]
     assert [row[2:] for row in cells] == [
         ["any GPU, and CPUs", "8.35", "–", "–"], ["any GPU, and CPUs", "9.81", "–", "6.9 (50%)"]
     ]  # fmt: skip
     # Records that come first count, as far as they have the kernel with cuBLAS beside it.
-    later = [outcome("tiled", ms=10, **size), outcome("cublas", ms=10, **size)]
-    [told] = lessons.figures("tiled", [[outcome("tiled", ms=1, **size)], later, *records]).values()
+    first = measured.ranked([outcome("tiled", ms=1, **size)])
+    later = measured.ranked([outcome("tiled", ms=10, **size), beside])
+    [told] = measured.figures("tiled", [*first, *later, *records]).values()
     assert told == "13.7 TFLOP/s at n = 4096, 100% of cuBLAS (H200)"
 
 
 @pytest.mark.skipif(
-    not (RECORDS / lessons.measured.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
+    not (RECORDS / measured.PRODUCTS[0]).exists(), reason="the course is not recorded yet"
 )
 def test_a_recorded_course_leaves_nothing_open() -> None:
+    course = measured.ranked(reading.Contents(RECORDS / measured.PRODUCTS[0]).outcomes)
     for rung in RUNGS:
-        assert {*lessons.SIZES} <= lessons.speeds(rung.name, lessons.measurements()[:1]).keys()
+        assert {*lessons.SIZES} <= lessons.speeds(rung.name, course).keys()
         assert rung.name in lessons.ceilings()
 
 
@@ -164,7 +169,7 @@ def test_the_tutorials_page_takes_its_kernels_in_their_order() -> None:
     page = TUTORIAL.read_text(encoding="utf-8")
     kernels = [kernel.name for kernel in KERNELS.group("tutorial")]
     assert re.findall(r"^\d\. \*\*`(.+)`\*\*: ", page, re.MULTILINE) == kernels
-    table = lessons.tutorial(KERNELS.group("tutorial"))
+    table = lessons.tutorial()
     [single], [dynamic] = ([row for row in table.splitlines() if f"`{name}`" in row]
                            for name in ("single-block", "tiled-dynamic"))  # fmt: skip
     assert single.count("–") == 4
@@ -213,33 +218,26 @@ def test_a_header_ends_where_its_labels_do() -> None:
 # -- pages and drawings -----------------------------------------------------------------------
 
 
-def test_pages_show_the_kernel_files() -> None:
-    stale = [
-        path.name
-        for path in readme.freshness.outdated(dict.fromkeys(lessons.PAGES, lessons.written))
-    ]
-    assert stale == [], "run `python docs/generate_lessons.py`"
-
-
 def test_a_page_that_is_out_of_date_is_found() -> None:
-    mark = "<!-- rung copy-engine helpers.cuh `void keep_order()` 4 -->\n"
-    page = f"before\n{mark}old\n<!-- /rung -->\nafter\n"
-    new = lessons.written(page)
-    assert lessons.written(new) == new != page
+    asked = 'lessons.rung("copy-engine", "void keep_order()", 4, "helpers.cuh")'
+    mark = f"<!-- [[[cog print({asked}) ]]] -->\n"
+    page = f"before\n{mark}old\n<!-- [[[end]]] -->\nafter\n"
+    new = generator.page(page)
+    assert generator.page(new) == new != page
     assert new.startswith(f"before\n{mark}- **Predicted:** at most 55 TFLOP/s")
-    assert new.endswith('dependents;");\n}\n```\n<!-- /rung -->\nafter\n')
+    assert new.endswith('dependents;");\n}\n```\n<!-- [[[end]]] -->\nafter\n')
     with pytest.raises(Exception, match="no kernel 'gone'"):
-        lessons.written(page.replace("copy-engine", "gone"))
+        generator.page(page.replace("copy-engine", "gone"))
     for text in ("nowhere", "float"):
-        with pytest.raises(ValueError, match="values to unpack"):
-            lessons.written(page.replace("void keep_order()", text))
+        with pytest.raises(Exception, match="values to unpack"):
+            generator.page(page.replace("void keep_order()", text))
 
 
 DRAWINGS = sorted((ROOT / "docs" / "drawings").glob("*"))
 
 
 def test_drawings_are_shown() -> None:
-    text = "".join(page.read_text(encoding="utf-8") for page in lessons.PAGES)
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert sorted(set(re.findall(r"\(drawings/([^)]+)\)", text))) == [p.name for p in DRAWINGS]
 
 
@@ -266,11 +264,11 @@ def test_measured_files_are_known_by_their_code() -> None:
     [found] = [one for one in dot if one.case.kernel == "dot-single-pass"][:1]
     kernel = KERNELS.get("dot-single-pass")
     assert found.case.sha256 != kernel.sha256
-    assert lessons.measured.stale([found], [kernel]) == []
+    assert measured.stale([found], [kernel]) == []
     other = kernel.source.replace("done = 0;", "done = 1;")
     assert other != kernel.source
     edited = front_matter.parse(other.encode(), "dot-single-pass.cu")
-    assert lessons.measured.stale([found], [edited]) == ["dot-single-pass"]
+    assert measured.stale([found], [edited]) == ["dot-single-pass"]
 
 
 # -- ceilings: bounds of what was measured, of the files as they are -----------------------------
@@ -291,8 +289,8 @@ def test_every_rung_has_a_ceiling() -> None:
 def test_no_rung_was_faster_than_its_code_allows() -> None:
     """As far as they were recorded at these parameters on an H200."""
     size, slower = str(COMMITTED["n"]), []
-    for outcomes in lessons.measurements():
-        for found in outcomes:
+    for path in filter(Path.exists, (RECORDS / name for name in measured.PRODUCTS)):
+        for found in reading.Contents(path).outcomes:
             rung = CEILINGS.get(found.case.kernel, {})
             if (found.case.problem.size, found.case.params) != (size, rung.get("params")):
                 continue

@@ -10,16 +10,16 @@ from support.paths import ROOT, script
 from support.pictures import needs_plots
 from support.records import outcome
 
+from matbench.features.charts import picture
+from matbench.features.charts.definitions import Chart
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
 from matbench.show import outcomes, terminal
 
-readme = script("docs/generate_readme.py")
-screens, freshness = readme.screens, readme.freshness
-published = script("docs/generate_published.py")
+generator = script("docs/generate.py")
+pictures, published = generator.pictures, generator.pictures.published
 
 DOCS = ROOT / "docs"
-WRITTEN = readme.pages() | published.pages()
 IMAGES = (".svg", ".png")
 
 pytestmark = needs_plots
@@ -30,15 +30,15 @@ def name(path: Path) -> str:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
-    assert [name(path) for path in freshness.outdated(WRITTEN)] == [], "run `make docs`"
+    assert [name(path) for path in generator.outdated()] == [], "run `make docs`"
 
 
 def test_every_picture_is_generated_and_shown() -> None:
-    folders = (DOCS, readme.READING)
+    folders = (DOCS, DOCS / "reading")
     drawn = {path for folder in folders for path in folder.iterdir() if path.suffix in IMAGES}
-    assert {path for path in WRITTEN if path.suffix == ".svg"} == drawn
+    assert {*pictures.PICTURES} == drawn
     shown = set()
-    for page in (ROOT / "README.md", *DOCS.glob("*.md")):
+    for page in generator.PAGES:
         text = page.read_text(encoding="utf-8")
         shown |= {
             (page.parent / path).resolve() for path in re.findall(r"!\[[^]]*\]\((.+?)\)", text)
@@ -49,41 +49,26 @@ def test_every_picture_is_generated_and_shown() -> None:
 # Controls: each check fails when what it checks is changed
 
 
-def other_digit(found: re.Match[str]) -> str:
-    return found[1] + str((int(found[2]) + 1) % 10)
-
-
-@pytest.mark.parametrize("path", [p for p in WRITTEN if p.suffix == ".svg"], ids=name)
-def test_a_changed_figure_in_a_picture_is_noticed(path: Path) -> None:
+@pytest.mark.parametrize("path", pictures.PICTURES, ids=name)
+def test_a_changed_figure_or_mark_in_a_picture_is_noticed(path: Path) -> None:
     old = path.read_text(encoding="utf-8")
-    changed = re.sub(r"(?<=>)([^<>]*?)(\d)(?=[^<>]*</text>)", other_digit, old, count=1)
-    assert changed != old
-    assert WRITTEN[path](changed) != changed
+    svg, shows = pictures.PICTURES[path]()
+    assert pictures.kept(lambda: ("another release's", shows), old) == old
+    for pattern in (r"(?<=>)([^<>]*?)(\d)(?=[^<>]*</text>)", r'(<(?:path|rect)[^>]*?")([0-9])'):
+        changed = re.sub(pattern, lambda f: f[1] + str((int(f[2]) + 1) % 10), old, count=1)
+        assert changed != old
+        assert pictures.kept(lambda: (svg, shows), changed) == pictures.stamped(svg, shows)
+    figure = re.sub(r"\d", lambda f: str((int(f[0]) + 1) % 10), shows, count=1)
+    assert pictures.kept(lambda: (svg, figure), old) == pictures.stamped(svg, figure) != old
 
 
-@pytest.mark.parametrize("path", [p for p in WRITTEN if p.suffix == ".md"], ids=name)
-def test_a_changed_figure_in_a_page_is_noticed(path: Path) -> None:
-    """In each block that a script writes; it leaves those of other scripts as they are."""
-    old = path.read_text(encoding="utf-8")
-    noticed = []
-    for block in re.findall(r"^<!-- (\w+) -->$", old, re.MULTILINE):
-        emptied = freshness.inserted(old, block, "nothing")
-        if WRITTEN[path](emptied) != emptied:
-            pattern = rf"(?s)(<!-- {block} -->\n.*?)(\d)"
-            changed = re.sub(pattern, other_digit, old, count=1)
-            assert WRITTEN[path](changed) != changed, block
-            noticed.append(block)
-    assert noticed
+def test_a_chart_shows_what_is_drawn_to_six_digits() -> None:
+    def shows(value: float) -> str:
+        data = {"data": {"values": [{"x": value}]}, "mark": "tick", "encoding": {}}
+        chart = Chart("", "", data)
+        return str(pictures.chart(lambda path: picture.draw(path, [chart], ""))[1])
 
-
-@pytest.mark.parametrize("path", [*readme.CHARTS, published.CHART], ids=name)
-def test_a_mark_that_moved_is_noticed(path: Path) -> None:
-    old = path.read_text(encoding="utf-8")
-    assert screens.same_chart(old, old)
-    marks = list(re.finditer(r'(<path (?:d="M|transform="translate\()|<rect x=")([\d.]+)', old))
-    middle = marks[len(marks) // 2]
-    moved = f"{old[: middle.start(2)]}{float(middle[2]) + 30}{old[middle.end(2) :]}"
-    assert not screens.same_chart(moved, old)
+    assert shows(0.1 + 0.2) == shows(0.3) != shows(0.30001)
 
 
 # Screens
@@ -93,27 +78,36 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
     at = {"problem": Problem(1000, 1000, 1000)}
     found = [outcome("tiled", ms=0.2, **at), outcome("kahan", ms=0.3, **at)]
 
-    def screen(found: list[Outcome]) -> str:
-        parts = terminal.renderables(outcomes.report(found, []), 100)
-        return str(screens.terminal(parts, 100, ""))
+    def screen(found: list[Outcome]) -> tuple[str, str]:
+        drawn: tuple[str, str] = pictures.screen(
+            terminal.renderables(outcomes.report(found, []), 100)
+        )
+        return drawn
 
-    drawn = screen(found)
-    words = screens.words(drawn)
+    svg, words = screen(found)
     assert re.search(r"^kahan +300\.0 µs ", words, re.MULTILINE)
     assert "2 measured" in words
-    assert screens.words(drawn.replace('x="0"', 'x="12.2"')) != words
-    assert "http" not in drawn.replace("http://www.w3.org/2000/svg", "").replace(
+    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )
+    pieces = re.findall(r"<text[^>]*>([^<]*)</text>", svg.partition('<g class="screen-matrix">')[2])
+    assert pieces
+    assert [
+        piece
+        for piece in pieces
+        if piece.strip("\xa0 ").replace("&#160;", " ").strip() in ("", None)
+    ] == []
     slower = [found[0], outcome("kahan", ms=0.4, **at)]
-    assert screens.words(screen(slower)) != words
+    assert screen(slower)[1] != words
 
 
 # Published kernels
 
 
 def test_the_page_on_published_kernels_tells_what_was_measured() -> None:
-    page, (_, rows, libraries) = published.PAGE.read_text(encoding="utf-8"), published.read()
+    page = (DOCS / "published.md").read_text(encoding="utf-8")
+    frame, libraries = published.read()
+    rows = frame.to_dict("records")
     single = [row for row in rows if row["precision"] == "float32"]
     fastest = sorted({row["repository"]: float(row["tflops"]) for row in single[::-1]}.values())
     low, high = (100 * fastest[at] / libraries["float32"] for at in (-6, -2))

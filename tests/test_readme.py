@@ -33,10 +33,8 @@ LINKED = [
     *PAGES, *(ROOT / page for page in ("SECURITY.md", "CHANGELOG.md", "benchmarks/README.md"))
 ]  # fmt: skip
 
-generator = script("docs/generate_readme.py")
-records = script("docs/generate_records.py")
-freshness = generator.freshness
-measured = script("docs/measured.py")
+generator = script("docs/generate.py")
+printed, fields, measured = (script(f"docs/{name}.py") for name in ("tables", "fields", "measured"))
 #: The size of the README's tables.
 SIZE: dict[str, Any] = {"problem": Problem(1000, 1000, 1000)}
 
@@ -71,9 +69,9 @@ def named(rows: list[list[str]]) -> list[str]:
 
 
 def test_pages_name_every_result_that_is_stale() -> None:
-    _, tutorial = record_files.read(generator.RESULTS)
-    _, ladder = record_files.read(generator.LADDER)
-    first = [o for o in ladder if o.case.kernel in generator.FIRST_KERNELS]
+    _, tutorial = record_files.read(measured.RECORDS / "h200.jsonl")
+    _, ladder = record_files.read(measured.RECORDS / "h200-ladder.jsonl")
+    first = [o for o in ladder if o.case.kernel in printed.FIRST]
     for path, found in (("README.md", first), ("docs/results.md", tutorial)):
         changed = measured.stale(found, catalogue.builtin())
         told = "".join(re.findall(r"^\*\*Stale:\*\*.*$", page(path), re.MULTILINE))
@@ -86,20 +84,40 @@ def test_a_kernel_that_changed_or_went_is_stale(monkeypatch: pytest.MonkeyPatch)
     other, gone = outcome("kahan", **SIZE), outcome("gone", **SIZE)
     assert measured.stale([same], catalogue.builtin()) == []
     assert measured.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
-    tutorial = generator.TABLES["tutorial"]
     for found, names in (([same, other, gone], " `gone`, `kahan`"), ([same], None)):
-        monkeypatch.setattr(generator, "read", lambda _, found=found: ([], found))
-        told = generator.table(tutorial, catalogue.builtin()).splitlines()[-1]
+        monkeypatch.setattr(printed, "read", lambda _, found=found: ([], found))
+        told = printed.results("h200.jsonl").splitlines()[-1]
         assert told.partition(" measured:")[2].strip(".") == (names or ""), told
 
 
 def test_text_outside_the_markers_stays() -> None:
-    text = "before\n<!-- x -->\nold\n<!-- /x -->\nafter\n"
-    new = "before\n<!-- x -->\n\nnew\n\n<!-- /x -->\nafter\n"
-    assert freshness.inserted(text, "x", "new") == new
-    assert freshness.inserted(new, "x", "new") == new
-    with pytest.raises(ValueError, match="markers of 'y'"):
-        freshness.inserted(text, "y", "new")
+    text = "before\n<!-- [[[cog print('new') ]]] -->\nold\n<!-- [[[end]]] -->\nafter\n"
+    new = text.replace("old", "new")
+    assert generator.page(text) == generator.page(new) == new
+    with pytest.raises(Exception, match=r"Missing '\[\[\[end\]\]\]'"):
+        generator.page(text.replace("[[[end]]]", ""))
+
+
+@pytest.mark.parametrize("path", generator.PAGES, ids=name)
+def test_a_page_shows_what_it_says(path: Path) -> None:
+    """And notices a digit that changed in any of its blocks."""
+    text = path.read_text(encoding="utf-8")
+    assert generator.page(text) == text, "run `make docs`"
+    block = re.compile(r"(?s)(\[\[\[cog.*?\]\]\] -->\n(?:(?!\[\[\[end).)*?)(\d)")
+    changed = block.sub(lambda found: found[1] + str((int(found[2]) + 1) % 10), text)
+    assert (changed == text) == ("[[[cog" not in text)
+    if path.name != "records.md":  # whose meanings are written by hand
+        assert generator.page(changed) == text
+
+
+def test_files_that_are_out_of_date_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, old, missing = (tmp_path / name for name in ("kept", "old", "missing"))
+    kept.write_text("new")
+    old.write_text("old")
+    monkeypatch.setattr(generator, "FILES", dict.fromkeys((kept, old, missing), lambda _: "new"))
+    assert generator.outdated() == {old: "new", missing: "new"}
 
 
 # Parts written by hand
@@ -157,22 +175,20 @@ def test_the_exit_codes_stand_in_one_table() -> None:
 
 def test_records_are_described_field_by_field() -> None:
     text = page("docs/records.md")
-    assert freshness.outdated(records.PAGES) == {}, "run `python docs/generate_records.py`"
-    assert f"| {records.MISSING} |" not in text
-    described = next(iter(records.PAGES.values()))
+    assert f"| {fields.MISSING} |" not in text
     new = re.sub(r"^\| `sha256` .*\n", "", text, count=1, flags=re.MULTILINE)
-    assert f"| `sha256` | string | {records.MISSING} |" in described(new)
-    assert described(text.replace("| `status` | `measured`, ", "| `status` | ")) == text
-    with pytest.raises(ValueError, match="a table for each type"):
-        described(text.replace("| field | type | meaning |", "| field | meaning |", 1))
+    assert f"| `sha256` | string | {fields.MISSING} |" in generator.page(new)
+    assert generator.page(text.replace("| `status` | `failed`, ", "| `status` | ")) == text
+    with pytest.raises(Exception, match="no attribute 'NoRecord'"):
+        generator.page(text.replace(':CaseRecord"', ':NoRecord"'))
 
 
 def test_pages_and_their_generators_are_short() -> None:
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in PAGES}
     long = {"ladder.md": 650, "kernels.md": 650, "results.md": 650}
     assert [name(path) for path in PAGES if lines[path] > long.get(path.name, 300)] == []
-    generators = (ROOT / "docs").glob("generate_*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 650
+    generators = (ROOT / "docs").glob("*.py")
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 924
 
 
 def test_every_command_has_an_example() -> None:

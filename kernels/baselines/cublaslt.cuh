@@ -35,7 +35,8 @@ int cublasLtMatmul(
     const void *beta, const void *c, void *of_c, void *d, void *of_d, const uint64_t *algorithm, void *workspace,
     size_t workspace_bytes, cudaStream_t);
 
-// What matbench sets: memory, and what finds the fastest of `count` launches, each of which writes `bytes`.
+// What matbench sets: memory, and what finds the fastest of `count` launches, each of which writes `bytes` and
+// returns a status.
 using Launch = int (*)(const void *context, size_t number, void *D);
 void *baseline_workspace = nullptr;
 int (*baseline_fastest)(size_t count, size_t bytes, Launch, const void *context) = nullptr;

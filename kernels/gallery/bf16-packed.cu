@@ -46,7 +46,10 @@
 #ifndef BM
 #define BM 128
 #endif
-#include "bf16.cuh"
+#include <cuda_bf16.h>
+typedef __nv_bfloat16 Factor;
+#define FACTORS "bf16.bf16"
+#include "sixteen-bit.cuh"
 
 static __device__ __forceinline__ int tiles_down(int M)
 {
@@ -142,5 +145,5 @@ bf16_packed(const CUtensorMap __grid_constant__ C_map, const __nv_bfloat16 *A,
             if (threadIdx.x == 0)
                 produce(workspace, ring, M, N, K);
         },
-        [&] { consume(C_map, ring, C, M, N, K); });
+        [&] { consume<BN / 128>(C_map, ring, C, M, N, K, multiply_stage); });
 }

@@ -43,7 +43,10 @@
 
 #define BM 64
 #define BAND 4096  // a single band: pairs are numbered down the columns of C
-#include "bf16.cuh"
+#include <cuda_bf16.h>
+typedef __nv_bfloat16 Factor;
+#define FACTORS "bf16.bf16"
+#include "sixteen-bit.cuh"
 
 #define QUADS (BM * BN / 4)  // of a tile: four sums of a thread each
 
@@ -74,8 +77,9 @@ static __device__ __forceinline__ int shares(int M, int N, int K)
 // -- Products ------------------------------------------------------------------------------------
 
 // One thread keeps the ring of stages full.
-static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
-                                               Ring ring, int M, int N, int K)
+static __device__ __forceinline__ void produce_shares(const CUtensorMap &A_map,
+                                                      const CUtensorMap &B_map, Ring ring, int M,
+                                                      int N, int K)
 {
     const int lower = blockIdx.x % 2;
     const uint64_t policy = evict_first_policy();
@@ -202,7 +206,7 @@ bf16_split_k(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
     if (threadIdx.x >= 128)
         consume(C, workspace, ring, M, N, K);
     else if (threadIdx.x == 0)
-        produce(A_map, B_map, ring, M, N, K);
+        produce_shares(A_map, B_map, ring, M, N, K);
     if (parts_of(M, N, K) > 1) {
         __syncthreads();
         if (threadIdx.x == 0)

@@ -23,7 +23,7 @@
 
 // Adds: bfloat16 inputs, which need no splitting. So TMA fetches A and B as they are, both operands
 //   are multiplied from shared memory, and TMA writes C. Nearly all of the code is new: the loops
-//   are in ring.cuh, the products in bf16.cuh, and the writes of C in drafts.cuh.
+//   are in ring.cuh, the products in sixteen-bit.cuh, and the writes of C in drafts.cuh.
 // Predicted: at most 1,070 TFLOP/s if the tensor cores never wait, at 1.98 GHz.
 // Measured: 214 TFLOP/s at n = 1024, 98% of cuBLAS in bfloat16 (H100)
 //   747 TFLOP/s at n = 4096, 100% of cuBLAS in bfloat16 (H100)
@@ -59,65 +59,10 @@
 #ifndef BM
 #define BM 128
 #endif
-#include "bf16.cuh"
-
-// One thread: it fetches the block's rows of A, and half of B's columns for both blocks.
-static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const CUtensorMap &B_map,
-                                               Ring ring, int M, int N, int K)
-{
-    const int lower = blockIdx.x % 2;
-    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-        arrive_and_expect(barrier, STAGE_BYTES);
-        fetch(stage, A_map, k, tile.row, barrier);
-        #pragma unroll
-        for (int i = 0; i < BN / 128; ++i) {
-            const int box = lower * (BN / 128) + i;
-            fetch_for(3, stage + A_BYTES + box * B_BOX_BYTES, B_map, tile.column + box * 64, k,
-                      barrier);
-        }
-    });
-}
-
-// Without TMA: copies rows of 64 elements, swizzled. The first `wanted` rows come from the matrix, the
-// others are zeros.
-static __device__ __forceinline__ void copy_rows(char *to, const __nv_bfloat16 *from, size_t pitch,
-                                                 int rows, int wanted)
-{
-    const int place = threadIdx.x % 64, first = threadIdx.x / 64;
-    from += first * pitch;
-    #pragma unroll 1
-    for (int row = first; row < rows; row += 16) {
-        __nv_bfloat16 values[8];
-        #pragma unroll
-        for (int i = 0; i < 8; ++i)
-            values[i] = row + i * 2 < wanted ? from[i * 2 * pitch] : __float2bfloat16(0.0f);
-        #pragma unroll
-        for (int i = 0; i < 8; ++i)
-            *(__nv_bfloat16 *)(to + (row + i * 2) * 128 + ((place / 8) ^ ((first + i * 2) % 8)) * 16
-                               + place % 8 * 2) = values[i];
-        from += 16 * pitch;
-    }
-}
-
-static __device__ __forceinline__ void produce_by_hand(const __nv_bfloat16 *A,
-                                                       const __nv_bfloat16 *B, Ring ring, int M,
-                                                       int N, int K)
-{
-    const int place = threadIdx.x % 64;
-    fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
-        char *const to = (char *)__cvta_shared_to_generic(stage);
-        copy_rows(to, A + (size_t)tile.row * K + k + place, K, BM,
-                  k + place < K ? M - tile.row : 0);
-        #pragma unroll 1
-        for (int box = 0; box < BN / 64; ++box) {
-            const int column = tile.column + box * 64 + place;
-            copy_rows(to + A_BYTES + box * B_BOX_BYTES, B + (size_t)k * N + column, N, BK,
-                      column < N ? K - k : 0);
-        }
-        publish_stores();
-        arrive(barrier);
-    });
-}
+#include <cuda_bf16.h>
+typedef __nv_bfloat16 Factor;
+#define FACTORS "bf16.bf16"
+#include "sixteen-bit.cuh"
 
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
 bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
@@ -127,7 +72,7 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
     const bool has_maps = K % 8 == 0 && N % 8 == 0;
-    ring.set_up(has_maps ? 1 : 128);
+    ring.set_up(has_maps ? 1 : 128, A_map, B_map);
     divide_work<72, 216>(
         [&] {
             if (!has_maps)
@@ -135,5 +80,5 @@ bf16_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
             else if (threadIdx.x == 0)
                 produce(A_map, B_map, ring, M, N, K);
         },
-        [&] { consume(C_map, ring, C, M, N, K); });
+        [&] { consume<BN / 128>(C_map, ring, C, M, N, K, multiply_stage); });
 }

@@ -234,7 +234,7 @@ static __device__ __forceinline__ void consume(Ring ring, char *digits, int rows
     int held[HELD * 16];  // the last columns of a tile
     Target target = {};
     multiply_tiles<HELD, int>(
-        ring, rows, N, K,
+        ring, rows, N, K, multiply_stage<int>,
         [&](const int (&sum)[BN / 2], Tile tile) {
             const Modulus &modulus = moduli.of[tile.row / M];
             const size_t place = (size_t)(tile.row / BM) * (N / BN) + tile.column / BN;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "ring.cuh"
-#include <cuda_bf16.h>
 
 #define DRAFT_BYTES (16 * 128)
 #define DRAFTS_BYTES (BM / 16 * 2 * DRAFT_BYTES)
@@ -79,13 +78,51 @@ static __device__ __forceinline__ void write_columns(const Number *c, unsigned d
     }
 }
 
-// -- 64 columns of bfloat16 ----------------------------------------------------------------------
+// The loop over all tiles (see ring.cuh) for a C of 32-bit numbers. The last PARTS parts of a tile, of 32
+// columns each, are kept in registers, and one of them is written in each of the first steps of the
+// next tile, while the tensor cores multiply.
+template <int PARTS, typename Number, typename Multiply>
+static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, Number *C, int M,
+                                               int N, int K, Multiply multiply)
+{
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
+    const unsigned drafts = drafts_of(warp, ring);
+    Number held[PARTS * 16 + 1];
+    Tile tile = {};
+    const auto write_part = [&](const Number *c, int part) {
+        write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, tile.row + warp * 16,
+                      tile.column + part * 32, M, N);
+    };
+    multiply_tiles<PARTS, Number>(
+        ring, M, N, K, multiply,
+        [&](const Number (&sum)[BN / 2], Tile finished) {
+            tile = finished;
+            #pragma unroll
+            for (int part = 0; part < BN / 32 - PARTS; ++part)
+                write_part(sum + part * 16, part);
+            #pragma unroll
+            for (int j = 0; j < PARTS * 16; ++j)
+                held[j] = sum[BN / 2 - PARTS * 16 + j];
+        },
+        [&](int part) { write_part(held + part * 16, BN / 32 - PARTS + part); });
+    wait_for_drafts();
+}
+
+// -- 64 columns of 16-bit numbers ----------------------------------------------------------------
 
 // Two adjacent elements of a row, rounded to bfloat16, as one word.
 static __device__ __forceinline__ unsigned bfloat16x2(float left, float right)
 {
     unsigned both;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(right), "f"(left));
+    return both;
+}
+
+// The same as float16.
+static __device__ __forceinline__ unsigned float16x2(float left, float right)
+{
+    unsigned both;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(right), "f"(left));
     return both;
 }
 
@@ -97,8 +134,9 @@ static __device__ __forceinline__ void store(unsigned to, const unsigned *c)
                  :: "r"(to), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]) : "memory");
 }
 
+// C as words of 16 bits: only whoever rounded knows their type.
 static __device__ __forceinline__ void write_columns(const unsigned *c, unsigned draft,
-                                                     const CUtensorMap &C_map, __nv_bfloat16 *C,
+                                                     const CUtensorMap &C_map, unsigned short *C,
                                                      int row, int column, int M, int N)
 {
     const int lane = threadIdx.x % 32;
@@ -113,13 +151,40 @@ static __device__ __forceinline__ void write_columns(const unsigned *c, unsigned
             const int r = row + q % 2 * 8 + lane / 4;
             const int n = column + j * 16 + q / 2 * 8 + lane % 4 * 2;
             if (N % 8 != 0 && r < M && n < N)
-                C[(size_t)r * N + n] = __ushort_as_bfloat16(c[q] & 0xffff);
+                C[(size_t)r * N + n] = c[q] & 0xffff;
             if (N % 8 != 0 && r < M && n + 1 < N)
-                C[(size_t)r * N + n + 1] = __ushort_as_bfloat16(c[q] >> 16);
+                C[(size_t)r * N + n + 1] = c[q] >> 16;
         }
     }
     publish_stores();
     __syncwarp();
     if (lane == 0 && N % 8 == 0)
         store_box(C_map, draft, column, row);
+}
+
+// The loop over all tiles (see ring.cuh) for a C of 16-bit numbers. A tile of it needs half of the
+// registers of its sums. So it is kept there, and a part of it is written in each of the first steps
+// of the next tile, while the tensor cores multiply. round(left, right) makes a word of two sums.
+template <typename Multiply, typename Round>
+static __device__ __forceinline__ void consume_and_hold(const CUtensorMap &C_map, Ring ring, void *C,
+                                                        int M, int N, int K, Multiply multiply,
+                                                        Round round)
+{
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
+    const unsigned drafts = drafts_of(warp, ring);
+    unsigned held[BN / 4];
+    Tile tile = {};
+    multiply_tiles<BN / 64, float>(
+        ring, M, N, K, multiply,
+        [&](const float (&sum)[BN / 2], Tile finished) {
+            tile = finished;
+            #pragma unroll
+            for (int j = 0; j < BN / 4; ++j)
+                held[j] = round(sum[2 * j], sum[2 * j + 1]);
+        },
+        [&](int part) {
+            write_columns(held + part * 16, drafts + part % 2 * DRAFT_BYTES, C_map,
+                          (unsigned short *)C, tile.row + warp * 16, tile.column + part * 64, M, N);
+        });
+    wait_for_drafts();
 }

@@ -26,25 +26,18 @@ static __device__ __forceinline__ void produce(const CUtensorMap &A_map, const C
     });
 }
 
-// Copies rows of 128 bytes of a matrix, swizzled as the copy engine does; zeros beyond the edge.
-static __device__ __forceinline__ void copy_rows(char *to, const char *from, int rows, int row,
-                                                 int end, int k, int K)
-{
-    const int place = threadIdx.x % 128;
-    from += (size_t)row * K + k + place;
-    #pragma unroll 8
-    for (int i = 0; i < rows; ++i, from += K)
-        to[i * 128 + (place ^ i % 8 * 16)] = row + i < end && k + place < K ? *from : 0;
-}
-
 // 128 threads, where rows do not start at multiples of 16 bytes, which the engine requires.
 static __device__ __forceinline__ void produce_by_hand(const void *A, const void *B, Ring ring,
                                                        int M, int N, int K)
 {
     fill_stages(ring, M, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         char *const to = (char *)__cvta_shared_to_generic(stage);
-        copy_rows(to, (const char *)A, BM, tile.row, M, k, K);
-        copy_rows(to + A_BYTES, (const char *)B, BN, tile.column, N, k, K);
+        const int place = k + place_in_row<char>();
+        const bool inside = place < K;
+        copy_rows(to, (const char *)A + (size_t)tile.row * K + place, K, BM,
+                  inside ? M - tile.row : 0);
+        copy_rows(to + A_BYTES, (const char *)B + (size_t)tile.column * K + place, K, BN,
+                  inside ? N - tile.column : 0);
         publish_stores();
         arrive(barrier);
     });
@@ -74,19 +67,14 @@ static __device__ __forceinline__ void multiply(int (&sum)[BN / 2], uint64_t a, 
                  "}" : SUMS("+r") : "l"(a), "l"(b), "r"((unsigned)fresh));
 }
 
-// The loop over all tiles: see ring.cuh. A step is four products of 32 terms.
-template <int PARTS, typename Number, typename Finish, typename Write>
-static __device__ __forceinline__ void multiply_tiles(Ring ring, int M, int N, int K,
-                                                      Finish finish, Write write_part)
+// Starts the products of a step: four, of 32 terms.
+template <typename Number>
+static __device__ __forceinline__ void multiply_stage(Number (&sum)[BN / 2], unsigned stage,
+                                                      int warpgroup, bool fresh)
 {
-    multiply_tiles<PARTS, Number>(
-        ring, M, N, K,
-        [](Number (&sum)[BN / 2], unsigned stage, int warpgroup, bool fresh) {
-            const uint64_t a = descriptor_of(stage + warpgroup * 64 * BK);
-            const uint64_t b = descriptor_of(stage + A_BYTES);
-            #pragma unroll
-            for (int j = 0; j < BK / 32; ++j)
-                multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), fresh && j == 0);
-        },
-        finish, write_part);
+    const uint64_t a = descriptor_of(stage + warpgroup * 64 * BK);
+    const uint64_t b = descriptor_of(stage + A_BYTES);
+    #pragma unroll
+    for (int j = 0; j < BK / 32; ++j)
+        multiply(sum, a + j * (32 >> 4), b + j * (32 >> 4), fresh && j == 0);
 }

@@ -41,9 +41,11 @@
 //   next scales are loaded, the next stage is awaited, its descriptors are computed. Loads in
 //   assembler, and descriptors that advance by additions, keep the compiler from moving that back.
 //   All this was worth 4% at n = 4096 and 8% at n = 8192.
-// - Slower: rows of A in registers (8%), tiles of 128×192 with one piece per step (8%), warpgroups
-//   that take turns at a barrier (5%).
+// - Slower: rows of A in registers (4%, fetched by ldmatrix as soon as the products before have read
+//   theirs), the same with pieces of 64×64 of which one is always in flight (7%), tiles of 128×192
+//   with one piece per step (8%), warpgroups that take turns at a barrier (5%).
 
+#include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #ifndef BAND
@@ -161,7 +163,7 @@ static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ri
             #pragma unroll
             for (int j = 0; j < 16; ++j)
                 c[j] = bfloat16x2(total[part * 32 + 2 * j], total[part * 32 + 2 * j + 1]);
-            write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, row,
+            write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, (unsigned short *)C, row,
                           tile.column + part * 64, M, N);
         }
     }
@@ -176,7 +178,7 @@ fp8_promoted(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid
 {
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
-    ring.set_up(K % 16 == 0 ? 1 : 128);
+    ring.set_up(K % 16 == 0 ? 1 : 128, A_map, B_map);
     divide_work<40, 232>(
         [&] {
             if (K % 16 != 0)

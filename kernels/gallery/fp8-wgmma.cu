@@ -47,6 +47,7 @@
 //   it needs only half of the registers of its sums. So it is kept there, and a quarter of it is
 //   written in each of the first four steps of the next tile, while the tensor cores multiply.
 
+#include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #ifndef BAND
@@ -58,28 +59,6 @@
 #include "eight-bit.cuh"
 #include "drafts.cuh"
 
-static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring,
-                                               __nv_bfloat16 *C, float scale, int M, int N, int K)
-{
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = drafts_of(warp, ring);
-    unsigned held[BN / 4];  // a tile as bfloat16
-    Tile tile = {};
-    multiply_tiles<BN / 64, float>(
-        ring, M, N, K,
-        [&](const float (&sum)[BN / 2], Tile finished) {
-            tile = finished;
-            #pragma unroll
-            for (int j = 0; j < BN / 4; ++j)
-                held[j] = bfloat16x2(scale * sum[2 * j], scale * sum[2 * j + 1]);
-        },
-        [&](int part) {
-            write_columns(held + part * 16, drafts + part % 2 * DRAFT_BYTES, C_map, C,
-                          tile.row + warp * 16, tile.column + part * 64, M, N);
-        });
-    wait_for_drafts();
-}
-
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
 fp8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
           const CUtensorMap __grid_constant__ C_map, const __nv_fp8_e4m3 *A,
@@ -88,7 +67,7 @@ fp8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_co
 {
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
-    ring.set_up(K % 16 == 0 ? 1 : 128);
+    ring.set_up(K % 16 == 0 ? 1 : 128, A_map, B_map);
     divide_work<56, 224>(
         [&] {
             if (K % 16 != 0)
@@ -96,5 +75,11 @@ fp8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_co
             else if (threadIdx.x == 0)
                 produce(A_map, B_map, ring, M, N, K);
         },
-        [&] { consume(C_map, ring, C, *scale_a * *scale_b, M, N, K); });
+        [&] {
+            const float scale = *scale_a * *scale_b;
+            consume_and_hold(C_map, ring, C, M, N, K, multiply_stage<float>,
+                             [&](float left, float right) {
+                                 return bfloat16x2(scale * left, scale * right);
+                             });
+        });
 }

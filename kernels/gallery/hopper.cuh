@@ -72,6 +72,12 @@ static __device__ __forceinline__ void synchronize_cluster()
 
 // -- The copy engine -----------------------------------------------------------------------------
 
+// Fetches a tensor map itself, before the first box needs it.
+static __device__ __forceinline__ void prefetch_map(const CUtensorMap &map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
+}
+
 // Starts to fetch a box of the matrix to this block's shared memory; elements outside the matrix arrive as
 // zeros.
 static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,

@@ -42,34 +42,6 @@
 #include "eight-bit.cuh"
 #include "drafts.cuh"
 
-#define HELD (BN / 64)  // parts of a tile that are held: half of them
-
-static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, int *C, int M,
-                                               int N, int K)
-{
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
-    const unsigned drafts = drafts_of(warp, ring);
-    int held[HELD * 16];  // the last columns of a tile
-    Tile tile = {};
-    const auto write_part = [&](const int *c, int part) {
-        write_columns(c, drafts + part % 2 * DRAFT_BYTES, C_map, C, tile.row + warp * 16,
-                      tile.column + part * 32, M, N);
-    };
-    multiply_tiles<HELD, int>(
-        ring, M, N, K,
-        [&](const int (&sum)[BN / 2], Tile finished) {
-            tile = finished;
-            #pragma unroll
-            for (int part = 0; part < BN / 32 - HELD; ++part)
-                write_part(sum + part * 16, part);
-            #pragma unroll
-            for (int j = 0; j < HELD * 16; ++j)
-                held[j] = sum[BN / 2 - HELD * 16 + j];
-        },
-        [&](int part) { write_part(held + part * 16, BN / 32 - HELD + part); });
-    wait_for_drafts();
-}
-
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128 + 2 * BM, 1)
 int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
            const CUtensorMap __grid_constant__ C_map, const signed char *A,
@@ -77,7 +49,7 @@ int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
 {
     extern __shared__ char shared[];
     const Ring ring(shared, DRAFTS_BYTES);
-    ring.set_up(K % 16 == 0 ? 1 : 128);
+    ring.set_up(K % 16 == 0 ? 1 : 128, A_map, B_map);
     divide_work<40, 232>(
         [&] {
             if (K % 16 != 0)
@@ -85,5 +57,5 @@ int8_wgmma(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
             else if (threadIdx.x == 0)
                 produce(A_map, B_map, ring, M, N, K);
         },
-        [&] { consume(C_map, ring, C, M, N, K); });
+        [&] { consume<BN / 64>(C_map, ring, C, M, N, K, multiply_stage<int>); });
 }

@@ -11,6 +11,10 @@
 #include "hopper.cuh"
 #include "tiles.cuh"
 
+#ifndef ARRIVALS
+#define ARRIVALS CONSUMERS  // who reports that a stage has been read: warpgroups
+#endif
+
 // Where the ring is, and how far this thread has come. It starts at a multiple of 1,024 bytes, as
 // swizzled boxes must; the drafts of C and the barriers follow it. `slot` is the current stage, and
 // `phase` the parity of the round. A consumer waits for `full` in this phase, the producer for
@@ -29,12 +33,15 @@ struct Ring {
         if (++slot == STAGES)
             slot = 0, phase ^= 1;
     }
-    __device__ __forceinline__ void set_up(int producer_threads) const
+    // Meanwhile the copy engine gets the tensor maps.
+    template <typename... Maps>
+    __device__ __forceinline__ void set_up(int producer_threads, const Maps &...maps) const
     {
         if (threadIdx.x == 0) {
+            (prefetch_map(maps), ...);
             for (int i = 0; i < STAGES; ++i) {
                 init_barrier(barriers + 16 * i, producer_threads);
-                init_barrier(barriers + 16 * i + 8, 2 * CONSUMERS);  // of both blocks
+                init_barrier(barriers + 16 * i + 8, 2 * ARRIVALS);  // of both blocks
             }
             publish_barriers();
         }
@@ -87,6 +94,37 @@ static __device__ __forceinline__ void fill_stages(Ring ring, int M, int N, int 
         }
     }
     ring.wait_until_empty();
+}
+
+// What the copy engine would do, by the 128 threads of the producer: copies rows of 128 bytes from a
+// matrix whose rows are `pitch` elements apart, swizzled. The first `wanted` rows come from the
+// matrix, the others are zeros. `from` is this thread's element of the first row: see `place_in_row`.
+template <typename Element>
+static __device__ __forceinline__ int place_in_row()
+{
+    return threadIdx.x % (128 / (int)sizeof(Element));
+}
+
+template <typename Element>
+static __device__ __forceinline__ void copy_rows(char *to, const Element *from, size_t pitch,
+                                                 int rows, int wanted)
+{
+    constexpr int TOGETHER = sizeof(Element);  // rows that 128 threads copy at a time
+    const int first = threadIdx.x * TOGETHER / 128, at = place_in_row<Element>() * TOGETHER;
+    from += first * pitch;
+    #pragma unroll 1
+    for (int row = first; row < rows; row += 8 * TOGETHER) {
+        Element values[8];
+        #pragma unroll
+        for (int i = 0; i < 8; ++i)
+            values[i] = row + i * TOGETHER < wanted ? from[i * TOGETHER * pitch] : Element();
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const int r = row + i * TOGETHER;
+            *(Element *)(to + r * 128 + (at ^ r % 8 * 16)) = values[i];
+        }
+        from += 8 * TOGETHER * pitch;
+    }
 }
 
 // A product of a warpgroup, m64n(BN), and its operands in an assembler statement: BN / 2 sums, two

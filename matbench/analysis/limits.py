@@ -43,14 +43,10 @@ class Multiprocessor(msgspec.Struct, frozen=True):
         return self.threads // WARP
 
 
-def _known() -> list[Multiprocessor]:
-    table = msgspec.toml.decode(Path(__file__).with_name("multiprocessors.toml").read_bytes())
-    return msgspec.convert(table["rows"], list[Multiprocessor])
-
-
+_TABLE = msgspec.toml.decode(Path(__file__).with_name("multiprocessors.toml").read_bytes())
 #: Those of devices in the table, by compute capability.
 MULTIPROCESSORS: Mapping[tuple[int, int] | None, Multiprocessor] = {
-    one.compute_capability: one for one in _known()
+    one.compute_capability: one for one in msgspec.convert(_TABLE["rows"], list[Multiprocessor])
 }
 
 

@@ -247,11 +247,6 @@ def spread(timing: Timing | None) -> float | None:
     return statistics.spread(timing.samples_ns)
 
 
-def drift_of(timing: Timing | None) -> float:
-    """How far its samples drift, as a share of the time; 0 if that does not matter."""
-    return statistics.drift(timing.samples_ns, spread(timing)) if timing is not None else 0.0
-
-
 def others_share(outcomes: Iterable[Outcome]) -> float | None:
     """The mean share of a CPU's time that other programs took while the cases were timed."""
     shares = [
@@ -313,7 +308,7 @@ def _of_limit(outcome: Outcome, per_s: float, device: DeviceInfo | None) -> floa
         if device is not None and limits.held_by_cache(device, moved, outcome.mode):
             return None
         return per_s / outcome.copy_bytes_per_s if outcome.copy_bytes_per_s else None
-    if device is None:
+    if device is None or device.kind == "cpu":
         return None
     most = limits.of_case(device, sm_mhz(outcome), case)
     return per_s / most if most else None
@@ -353,6 +348,8 @@ def may_lead(timings: Sequence[Timing], kind: Literal["gpu", "cpu"]) -> list[boo
     All have a positive median, and the one with the smallest leads. The probability that any
     difference between equal cases decides is at most 1 − `CONFIDENCE`.
     """
+    if len(timings) == 1:
+        return [True]
     cases = [_trimmed(np.log(round_medians_ns(timing))) for timing in timings]
     first = min(range(len(cases)), key=lambda place: timings[place].median_ns or math.inf)
     fastest, rounds, _ = cases[first]

@@ -15,7 +15,7 @@ from matbench.backends import host
 from matbench.backends.host import bind_to as bind_to
 from matbench.backends.protocol import Backend, NoDeviceError, UnavailableError
 from matbench.errors import UsageError
-from matbench.model import BASELINE, DeviceInfo, Kernel
+from matbench.model import DeviceInfo
 
 if TYPE_CHECKING:
     from matbench.backends.functions.isolated import Judged
@@ -92,13 +92,11 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
     return named[0]
 
 
-def host_device(kernel: Kernel | None = None) -> DeviceInfo:
-    """The CPU that kernels of the host run on, through OpenCL, or a baseline without it.
+def host_device(backend: str = "opencl") -> DeviceInfo:
+    """The CPU that kernels of the host run on, through this backend.
 
     `UnavailableError`: there is no OpenCL CPU device."""
-    if kernel is not None and kernel.library == BASELINE:
-        return host.device()
-    for info in devices("opencl"):
+    for info in devices(backend):
         if info.kind == "cpu":
             return info
     raise UnavailableError("no OpenCL CPU device", "pip install 'matbench-cuda[cpu]'")

@@ -23,7 +23,7 @@ from matbench.backends.protocol import (
     Work,
 )
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.model import BASELINE, Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Resources
 
 
 def device() -> DeviceInfo:
@@ -44,6 +44,10 @@ def device() -> DeviceInfo:
     )
 
 
+def devices() -> list[DeviceInfo]:
+    return [device()]
+
+
 #: Functions of fewer bytes than this are called once before they are timed.
 _SMALL_BYTES = 1 << 20
 
@@ -62,7 +66,7 @@ class HostBackend:
         return getattr(self.judging, name)
 
     def build(self, kernel: Kernel, params: dict[str, int], *more: Any, **named: Any) -> Program:
-        if kernel.library == BASELINE:
+        if kernel.kind == NUMPY:
             return HostProgram(kernel, self.judging, self.info.toolkit)
         return self.judging.build(kernel, params, *more, **named)
 

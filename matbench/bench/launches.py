@@ -22,7 +22,6 @@ from matbench import workloads
 from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends.protocol import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
-from matbench.bench.kernel_arguments import Memory
 from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
@@ -179,7 +178,8 @@ class Launches:
     def verify(self) -> None:
         """`WrongError` if a launch since the last call was wrong or wrote out of bounds."""
         count, self._back_to_back = self._back_to_back, 1
-        self._surprise(count)
+        if count > 1:
+            self._surprise(count)
         self.runnable.require_right(self.samples.verdicts())
 
     def once_ns(
@@ -196,8 +196,10 @@ class Launches:
 
     def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
         call = program.call(self.launch, [*self.runnable.arguments, *more])
-        hold = partial(self._hold, 1 if self.takes_turns else 0)
-        taken_ns = self.backend.timed_ns(Work([call], hold, is_cold=is_cold))
+        work = Work([call], is_cold=is_cold)
+        if self.takes_turns:  # the host enqueues slowly after another process
+            work = work._replace(hold=partial(self._hold, 1))
+        taken_ns = self.backend.timed_ns(work)
         call.give()
         return taken_ns
 
@@ -264,6 +266,8 @@ class Launches:
         first = float(np.median(known)) if known else self._mean_ns(min(3, most))
         wanted = min(1000, max(1, round(_HOT_SAMPLE_NS / max(1.0, first))))
         self._back_to_back = count = min(wanted + 1, most)
+        if count == 1:
+            return partial(self._mean_ns, 1)
         self._surprise(count)
 
         def sample() -> float:
@@ -300,8 +304,7 @@ class Launches:
     def _hold(self, launches: int) -> None:
         """Keep the device busy until the host has enqueued so many launches."""
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
-        if launches:
-            self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
+        self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
     def _laid_out(
         self, count: int, keys: Sequence[int]
@@ -325,7 +328,7 @@ class Launches:
     def _surprise(self, count: int) -> None:
         """Batches that end at any launch, without times. A kernel that prepares for later launches
         is found out: by what it keeps for them, and because an input changes."""
-        if count == 1 or "surprises" not in self.options.checks:
+        if "surprises" not in self.options.checks:
             return
         started, verified_ns = time.perf_counter_ns(), self.verifying_ns
         self.runnable.require_right(self.samples.verdicts())
@@ -369,13 +372,14 @@ class Launches:
         """
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         clocked_ns, plain_ns = [], []
-        with Memory(self.backend) as memory:
-            buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
-            for _ in range(pairs):
-                self.backend.write(buffer, np.zeros_like(stamps))
-                clocked_ns.append(self.once_ns(clocked, buffer))
-                plain_ns.append(known_plain_ns or self.once_ns())
-            self.backend.read(buffer, stamps)
+        memory = self.runnable.prepared
+        buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
+        for _ in range(pairs):
+            self.backend.write(buffer, np.zeros_like(stamps))
+            clocked_ns.append(self.once_ns(clocked, buffer))
+            plain_ns.append(known_plain_ns or self.once_ns())
+        self.backend.read(buffer, stamps)
+        memory.free(buffer)
         empty = self.kernels.program("empty.cu", "empty")
         nothing = Work([empty.call(Launch((1, 1, 1), (1, 1, 1)), [0])], is_cold=True)
         return BlockSample(

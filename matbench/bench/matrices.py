@@ -14,6 +14,7 @@ padded, batched or 16-bit), inputs are copied to its own matrices before a launc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal, NamedTuple
 
@@ -44,7 +45,8 @@ PAGE_BYTES = 2**18
 _BETWEEN = OUTSIDE_WORKSPACE
 
 
-class Extent(NamedTuple):
+@dataclass
+class Extent:
     """A matrix that is to be allocated: its lines of `width` words begin `pitch` words apart.
 
     A word is one number, of 1, 2, 4 or 8 bytes. `guard` is the value of the words around it.
@@ -57,18 +59,11 @@ class Extent(NamedTuple):
     word_bytes: int
     guard: int
 
-    @property
-    def words(self) -> int:
-        return self.lines * self.pitch
-
-    @property
-    def nbytes(self) -> int:
-        return self.word_bytes * max(self.words, 1)  # an empty workspace has an address, too
-
-    @property
-    def filled(self) -> int:
-        """A word of the guard; one of 8 bytes is the value twice."""
-        return self.guard << 32 | self.guard if self.word_bytes == 8 else self.guard
+    def __post_init__(self) -> None:
+        self.words = self.lines * self.pitch
+        self.nbytes = self.word_bytes * max(self.words, 1)  # an empty workspace has an address, too
+        #: A word of the guard; one of 8 bytes is the value twice.
+        self.filled = self.guard << 32 | self.guard if self.word_bytes == 8 else self.guard
 
 
 class Guarded(NamedTuple):
@@ -275,7 +270,8 @@ class Own(NamedTuple):
     result: Storage
 
 
-class Buffers(NamedTuple):
+@dataclass(eq=False)
+class Buffers:
     """The buffers of one launch: guarded inputs and C, in matbench's layout; the kernel's own
     matrices if its layout is another; the kernel's workspace if it takes one; the scales of A and
     B with their layouts, if they have any.
@@ -288,40 +284,28 @@ class Buffers(NamedTuple):
     scales: tuple[Guarded, ...] = ()
     scale_places: tuple[MatrixLayout, ...] = ()
 
-    @property
-    def given(self) -> tuple[Guarded, ...]:
-        """The matrices that the kernel receives."""
-        return self.own.matrices if self.own is not None else (*self.inputs, self.C)
-
-    @property
-    def passed(self) -> tuple[Guarded, ...]:
-        """Everything that the kernel receives and may write to."""
-        workspace = () if self.workspace is None else (self.workspace,)
-        return *self.given, *workspace, *self.scales
+    def __post_init__(self) -> None:
+        own, workspace = self.own, () if self.workspace is None else (self.workspace,)
+        #: The matrices that the kernel receives.
+        self.given: tuple[Guarded, ...] = (
+            own.matrices if own is not None else (*self.inputs, self.C)
+        )
+        #: What it may write to: its C and its workspace.
+        self.results: tuple[Guarded, ...] = (*self.given[len(self.inputs) :], *workspace)
+        #: Everything that it receives and could write to, and the allocations of that.
+        self.passed: tuple[Guarded, ...] = (*self.given, *workspace, *self.scales)
+        self.arenas = list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
+        #: The products of a batch.
+        self.items = range(own.batch if own is not None else 1)
 
     def moved(self, passed: Sequence[Guarded]) -> Buffers:
         """The same buffers with other matrices in place of `passed`."""
         given, scales = tuple(passed[: len(self.given)]), tuple(passed[-len(self.scales) :])
         workspace = passed[len(given)] if self.workspace is not None else None
-        moved = self._replace(workspace=workspace, scales=scales if self.scales else ())
+        moved = replace(self, workspace=workspace, scales=scales if self.scales else ())
         if self.own is not None:
-            return moved._replace(own=self.own._replace(matrices=given))
-        return moved._replace(inputs=given[:-1], C=given[-1])
-
-    @property
-    def results(self) -> tuple[Guarded, ...]:
-        """What the kernel may write to: its C and its workspace."""
-        return self.passed[len(self.inputs) : len(self.passed) - len(self.scales)]
-
-    @property
-    def items(self) -> range:
-        """The products of a batch."""
-        return range(self.own.batch if self.own is not None else 1)
-
-    @property
-    def arenas(self) -> list[Arena]:
-        """The allocations of all that the kernel receives."""
-        return list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
+            return replace(moved, own=self.own._replace(matrices=given))
+        return replace(moved, inputs=given[:-1], C=given[-1])
 
     def copy(
         self, kernels: DeviceKernels, item: int, entry: Literal["place", "take"], index: int = 2

@@ -5,9 +5,14 @@ Imports little, so that the main process can import it while a worker opens its 
 
 from __future__ import annotations
 
-from matbench.model import Case, DeviceInfo, Skip
+from matbench.model import Case, DeviceInfo, Skip, SkipKind
 from matbench.records.comparison import Comparison, ComparisonRecord
 from matbench.records.outcome import CaseRecord, Outcome, Status
+
+#: Of cases that are not skipped though they cannot run: their status, and what precedes the reason.
+_ENDED: dict[SkipKind, tuple[Status, str]] = {
+    "mistake": ("failed", "front matter: "), "refused": ("failed", ""), "breach": ("wrong", "")
+}  # fmt: skip
 
 
 def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) -> Outcome:
@@ -19,12 +24,9 @@ def not_measured(case: Case, device: DeviceInfo, status: Status, reason: str) ->
 def skipped(case: Case, device: DeviceInfo, skip: Skip) -> Outcome:
     """An outcome for a case that was not run; one whose file has a mistake failed, and one that
     does not do what was asked for is wrong."""
-    if skip.kind == "mistake":
-        return not_measured(case, device, "failed", f"front matter: {skip.needs}")
-    if skip.kind == "refused":
-        return not_measured(case, device, "failed", skip.needs)
-    if skip.kind == "breach":
-        return not_measured(case, device, "wrong", skip.needs)
+    if skip.kind in _ENDED:
+        status, before = _ENDED[skip.kind]
+        return not_measured(case, device, status, f"{before}{skip.needs}")
     record = CaseRecord.from_case(case, device)
     return Outcome(case=record, status="skipped", skip=skip, notes=case.notes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -189,7 +190,7 @@ class Prepared(Memory):
             of_scales = [
                 kernel_arguments.matrix(kernel, self.problem, name) for name in SCALE_OF.values()
             ]
-            buffers = buffers._replace(scale_places=tuple(scale.place for scale in of_scales))
+            buffers = replace(buffers, scale_places=tuple(scale.place for scale in of_scales))
         self._sets[key] = buffers
         return buffers
 

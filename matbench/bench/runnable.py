@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -84,7 +85,7 @@ class Runnable:
         self.buffers = buffers = self.prepared.buffers(self.shape, self.case.kernel)
         if WORKSPACE in self.case.kernel.args:
             workspace = self.prepared.workspace(self.launch.workspace_bytes)
-            self.buffers = buffers._replace(workspace=workspace)
+            self.buffers = replace(buffers, workspace=workspace)
         self.C, self.result = buffers.C, buffers.given[-1]
         self.arguments = self.arguments_for(self.buffers)
 

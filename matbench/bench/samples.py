@@ -24,7 +24,7 @@ from matbench.bench.device_kernels import THREADS, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.model import EIGHT_BITS, INTEGERS, Kernel
+from matbench.model import EIGHT_BITS, INTEGERS, WORD_BYTES, Kernel
 from matbench.records.outcome import Accuracy
 from matbench.workloads import oracle, scaling
 from matbench.workloads.cubes import trials as cubes
@@ -366,7 +366,7 @@ class Samples:
     ) -> None:
         """Launch a kernel for the inputs' storage type, and for the type of C if it reads it."""
         kind = self.contract.storage
-        params = {kind.upper(): 1} if kind != "float32" else {}
+        params = {} if kind == "float32" else {kind.upper(): 1, "WORD_BYTES": WORD_BYTES[kind]}
         if reads_C:
             params |= {"f8": {"DOUBLE_C": 1}, "i4": {"INT_C": 1}}.get(self.given.dtype.str[1:], {})
         if accuracy:

@@ -149,7 +149,7 @@ class Interruption(AbstractContextManager["Interruption"]):
     """Lets Ctrl-C and similar signals end only the work in this block: the command then prints its
     results so far, and `exit` says how far it got."""
 
-    code: int | None = None
+    exit_code: int | None = None
 
     def __exit__(
         self,
@@ -160,19 +160,19 @@ class Interruption(AbstractContextManager["Interruption"]):
         if not isinstance(error, KeyboardInterrupt):
             return False
         signals.ignore()
-        self.code = signals.exit_code()
+        self.exit_code = signals.exit_code()
         return True
 
     def __bool__(self) -> bool:
-        return self.code is not None
+        return self.exit_code is not None
 
     def exit(self, done: int, total: int, what: str, *, resume: str | None = None) -> None:
         """If interrupted, end the command and print how to `resume` it; otherwise do nothing."""
-        if self.code is not None:
+        if self.exit_code is not None:
             say(f"interrupted: {done} of {total} {what} are done", err=True)
             if resume is not None:
                 say(resume, err=True)
-            sys.exit(self.code)
+            sys.exit(self.exit_code)
 
 
 # The live display of long commands, on standard error: a bar, and what is being done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -26,8 +27,9 @@ from matbench.errors import NotAdoptedError, UsageError, refusing
 from matbench.kernelfile import catalogue, sweep, tables
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Adoption, Case, DeviceInfo, Inputs, Kernel, Problem
+from matbench.model import Adoption, Case, DeviceInfo, Inputs, Kernel
 from matbench.show.reasons import comparison_reason
+from matbench.show.table import grouped
 from matbench.worker.comparing import Bench
 from matbench.worker.worker import WorkerPool
 
@@ -82,15 +84,13 @@ class Judge:
         adopt: bool = True,
         contract: Asked | None = None,
     ) -> None:
-        given = checked(backend=backend, seed=seed, timeout=timeout, max_time=max_time)
-        backend, seed, timeout, max_time = given
-        given = checked(sizes=sizes, alpha=alpha, beta=beta, batch=batch, device=device)
-        sizes, alpha, beta, batch, device = given
-        self._where = DeviceOptions(backend, device)
+        kinds = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+        self._where = DeviceOptions(*checked(backend=backend, device=device))
+        given = checked(sizes=sizes, inputs=kinds, seed=seed, alpha=alpha, beta=beta, batch=batch)
+        self._problem = SizeOptions(*given)
+        timeout, max_time = checked(timeout=timeout, max_time=max_time)
         self.device: DeviceInfo = self._where.choose()
-        kinds = (inputs,) if isinstance(inputs, str) else inputs
-        self._problem = SizeOptions(sizes, kinds, seed, alpha, beta, batch)
-        _require_sizes(sizes, kinds)
+        _require_sizes(self._problem.sizes, kinds)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         ends = ExitStack()
         deadlines = msgspec.structs.replace(DeadlineOptions(timeout).deadlines, option="timeout")
@@ -142,26 +142,23 @@ class Judge:
                 adoption=None if known.closest is None else Adoption(known.closest),
             )
         self._forget()
-        name = cases[0].kernel.name if cases else _named(candidate)
-        found = {}
+        worker, found = self.pool.worker(self.place(kernel), kernel), {}
         # Least work first: after a timeout, no more work is tried.
         for case in sorted(cases, key=lambda case: workloads.work_of(case.problem)):
-            worker = self.pool.worker(self.place(case.kernel), case.kernel)
             found[id(case)] = worker.measure(case)
-        outcomes = [found[id(case)] for case in cases]
-        return Verdict.of(name, outcomes, cases[0].kernel.adoption if cases else None)
+        name = kernel.name if cases else _named(candidate)
+        return Verdict.of(name, [found[id(case)] for case in cases], kernel.adoption)
 
     def run_all(self, candidates: Iterable[Candidate], **options: Any) -> Iterator[Verdict]:
         """The verdicts of `run`, in order; on a GPU, the next kernels are compiled meanwhile."""
-        waiting = iter(candidates)
-        ahead = list(islice(waiting, AHEAD))
-        for candidate in ahead:
-            self.compile_ahead(candidate, **options)
-        while ahead:
-            yield self.run(ahead.pop(0), **options)
-            for candidate in islice(waiting, 1):
+        waiting, ahead = iter(candidates), deque[Candidate]()
+        while True:
+            for candidate in islice(waiting, AHEAD - len(ahead)):
                 self.compile_ahead(candidate, **options)
                 ahead.append(candidate)
+            if not ahead:
+                return
+            yield self.run(ahead.popleft(), **options)
 
     def compile_ahead(
         self,
@@ -176,13 +173,10 @@ class Judge:
         it would disturb what is timed."""
         if self.device.kind == "cpu":
             return
-        try:
+        with suppress(UsageError):  # `run` says so, or adopts it
             kernel = self._kernel(candidate, _given(entry, front_matter))
-            problems = self._problems(kernel, sizes)
-        except UsageError:
-            return  # `run` says so, or adopts it
-        cases = sweep.cases([kernel], problems, {}, self.device)
-        self.pool.build_ahead([(self.device, case) for case in cases])
+            where, cases = self.place(kernel), self._cases(kernel, sizes)
+            self.pool.build_ahead([(where, case) for case in cases])
 
     def kernel(
         self,
@@ -221,30 +215,31 @@ class Judge:
         sizes = self._required(sizes)
         threshold, max_time = checked(threshold=threshold, max_time=max_time)
         plan = ComparisonPlan(threshold=threshold, maximum_time_ns=max_time * 1e9)
-        sides: list[list[Case]] = []
-        for side in (baseline, candidate):
-            try:
+        sides = []
+        try:
+            for side in (baseline, candidate):
                 kernel = self.kernel(side)
                 require_turns(kernel, self.device)
-                sides.append(self._cases(kernel, sizes))
-            except UsageError as error:
-                return Comparisons(reason=str(error))
+                sides.append(grouped(self._cases(kernel, sizes), lambda case: case.problem))
+        except UsageError as error:
+            return Comparisons(reason=str(error))
         bench = Bench(self.pool, self.device, plan, self._problem.seed)
-        records = []
-        for problem in dict.fromkeys(case.problem for case in sides[0]):
-            of_problem = [[case for case in side if case.problem == problem] for side in sides]
-            if all(of_problem):
-                records.append(bench.compare(*map(bench.fastest, of_problem)))
-        broken = [comparison_reason(record) for record in records if record.verdict is None]
+        records = [
+            bench.compare(*(bench.fastest(side[problem]) for side in sides))
+            for problem in sides[0]
+            if problem in sides[1]
+        ]
         if not records:
-            broken = ["the two have no size in common"]
-        return Comparisons(records=tuple(records), reason=broken[0] if broken else None)
+            return Comparisons(reason="the two have no size in common")
+        broken = (comparison_reason(record) for record in records if record.verdict is None)
+        return Comparisons(records=tuple(records), reason=next(broken, None))
 
     # -- the steps of one verdict ------------------------------------------------------------------
 
     def _cases(self, kernel: Kernel, sizes: str | None) -> list[Case]:
         """The cases of a kernel; `UsageError` says why it has none."""
-        return sweep.cases([kernel], self._problems(kernel, sizes), {}, self.place(kernel))
+        wanted = self._problem if sizes is None else replace(self._problem, sizes=sizes)
+        return sweep.cases([kernel], wanted.problems([kernel]), {}, self.place(kernel))
 
     def _adopted(
         self, candidate: Candidate, given: Mapping[str, Any], asked: Contract | None
@@ -264,10 +259,6 @@ class Judge:
             kernel, _ = load(Path(candidate), given)
         [kernel] = catalogue.told_apart([kernel])
         return kernel
-
-    def _problems(self, kernel: Kernel, sizes: str | None) -> list[Problem]:
-        wanted = self._problem if sizes is None else replace(self._problem, sizes=sizes)
-        return wanted.problems([kernel])
 
     def place(self, kernel: Kernel) -> DeviceInfo:
         """The judge's device, or the CPU for a kernel of the host."""
@@ -290,6 +281,28 @@ class Judge:
         self._judged += 1
         if self._judged % _FORGET_AFTER == 0:
             self.pool.forget()
+
+
+class Judges:
+    """Judges that stay warm, each made when its arguments are asked for; at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[str, Judge] = {}
+
+    def get(self, **arguments: Any) -> Judge:
+        """The judge with these arguments; if there would be too many, it is the only one."""
+        asked = repr(arguments)
+        if asked not in self._made:
+            if len(self._made) >= self._most:
+                self.close()
+            self._made[asked] = Judge(**arguments)
+        return self._made[asked]
+
+    def close(self) -> None:
+        """End the processes of all."""
+        while self._made:
+            self._made.popitem()[1].close()
 
 
 def _is_text(candidate: Candidate) -> bool:

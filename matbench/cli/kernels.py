@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="",
     metavar="[KERNEL]",
-    help="Show what it changes in another kernel, by default in its `previous` one, as a diff.",
+    help="Show what it changes in the code of another kernel, by default of the one before it.",
 )
 @grouped
 @click.option(
@@ -69,11 +69,13 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
         show_report(view.report(named or _every(known)), fmt)
         return
     if other is not None:
-        before = named[-1] if other else known.kernels.get(named[0].previous or "")
+        before = named[-1] if other else _before(named[0], known)
         if before is None:
             raise UsageError(f"{named[0].name}: changes no other kernel (`previous`)")
-        old, new = (one.source.splitlines(keepends=True) for one in (before, named[0]))
-        text = "".join(difflib.unified_diff(old, new, before.path, named[0].path))
+        changed = difflib.unified_diff(
+            view.code(before), view.code(named[0]), before.path, named[0].path
+        )
+        text = "".join(changed)
         language = "diff"
     else:
         show_rich(view.details(named[0]), "")
@@ -83,6 +85,15 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     else:
         # As bytes, because click removes escape sequences from text.
         click.echo(text.encode(), nl=False)
+
+
+def _before(kernel: Kernel, known: Catalogue) -> Kernel | None:
+    """The kernel that this one changes: of rungs of the ladder another rung, if there is one."""
+    previous = known.kernels.get(kernel.previous or "")
+    if kernel.rung and not (previous and previous.rung):
+        ladder = known.group("ladder")
+        return next((one for one in ladder if one.rung == kernel.rung - 1), previous)
+    return previous
 
 
 def _every(catalogue: Catalogue) -> list[Kernel]:

@@ -398,7 +398,7 @@ class DeviceOptions:
         from matbench import backends
 
         if kernel is not None and kernel.on_host:
-            return [backends.host_device(kernel)]
+            return [backends.host_device(kernel.kind.backend)]
         return backends.choose_all(self.backend, self.device)
 
     def choose_alike(self, kernel: Kernel) -> tuple[DeviceInfo, ...]:
@@ -413,19 +413,18 @@ class DeviceOptions:
         return found
 
 
-def require_device(kernel: Kernel) -> None:
-    """`UsageError` for a kernel that always runs on the CPU."""
+def require_device(kernel: Kernel, instead: str = "use `matbench run`") -> None:
+    """`UsageError` for a kernel that always runs on the CPU: what to do `instead`."""
     if kernel.on_host:
-        raise UsageError(f"{kernel.name} runs only on the host; use `matbench run`")
+        raise UsageError(f"{kernel.name} runs only on the host; {instead}")
 
 
 def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
     """`UsageError` for a kernel that cannot take turns with others on this device."""
-    if kernel.kind.is_library:
+    if kernel.kind.has_copies:
         require_device(kernel)
-    if kernel.on_host and device.kind == "gpu":
-        how = "compare it with `--backend opencl`"
-        raise UsageError(f"{kernel.name} runs only on the host; {how}")
+    if device.kind == "gpu":
+        require_device(kernel, "compare it with `--backend opencl`")
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,6 @@ PARTS = (
     Part("features.doctor.command", "doctor",
          "Check what measuring needs on this machine, and how to fix it; show its devices."),
     Part("features.cluster.option", options=("run", "cluster", "ClusterOptions")),
-    Part("features.mcp_server.option", options=("serve", "mcp", "McpOptions")),
     Part("features.gate.option", options=("compare", "gate", "GateOptions")),
 )  # fmt: skip
 
@@ -104,6 +103,8 @@ _FURTHER = {"probe": "features.check.probe:Probe", "need": "features.check.probe
 PICTURE, PAGE = "features.charts.picture", "features.page.document"
 #: What finds the front matter of a file without any, and what reads files in other forms.
 ADOPTION, SUBMISSIONS = "features.adopt.search", "features.submissions.reading"
+#: What serves the Model Context Protocol.
+MCP = "features.mcp_server.server"
 
 
 class FeatureOptions(dict[str, Any]):

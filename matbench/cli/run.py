@@ -221,7 +221,7 @@ def run(
     to_check = [case.kernel.path for _, case in cases if case.kernel.name in wrong]
     if to_check and shown.fmt == "rich" and "check" in registry.COMMANDS and replay is None:
         say(f"next: matbench check {shlex.quote(to_check[0])}", err=True)
-    resume = None if replay is not None else output.resuming(sweep.last_run)
+    resume = output.resuming(sweep.last_run) if interruption and replay is None else None
     interruption.exit(len(sweep.outcomes), len(cases) * more.repeat, "cases", resume=resume)
     exit_with(sweep.outcomes, allow_skips=allow_skips)
 
@@ -286,7 +286,7 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            known = self._known(writers)
+            known = self._known(writers) if output.resume is not None else {}
             repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0][1]])
             done = sum(len(recorded) for recorded, _ in repetitions)
@@ -301,6 +301,8 @@ class Sweep:
         self, known: dict[CaseKey, Outcome], repetition: int
     ) -> tuple[list[Outcome], PlacedCases]:
         """The outcomes of a repetition that a resumed file has, and the cases that remain."""
+        if not known:
+            return [], self.cases
         found = [(self._recorded(known, *placed, repetition), placed) for placed in self.cases]
         recorded = [outcome for outcome, _ in found if outcome is not None]
         return recorded, [placed for outcome, placed in found if outcome is None]
@@ -390,13 +392,12 @@ class Sweep:
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
         from matbench import workloads
-        from matbench.records.outcome import CaseRecord
         from matbench.worker.scheduler import TaskGroup
 
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
-            own = CaseRecord.from_case(case, infos[0]).contest
+            own = infos[0].backend, infos[0].name, case.problem
             where = tuple(info for info in infos if info.identity == begun.get(own)) or infos
             together = own, *(info.identity for info in where)
             found.setdefault(together, (where, []))[1].append(case)

@@ -7,6 +7,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -251,16 +252,13 @@ def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]
     return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]
 
 
-class Adopter:
+class Adopter(AbstractContextManager["Adopter"]):
     """Reads kernels that are to compute what a contract says. If it `is_on`, it finds the front
     matter of files without any by trials, in a process of its own, which starts with the first."""
 
     def __init__(self, *, is_on: bool) -> None:
         self._adoption = registry.load(registry.ADOPTION) if is_on else None
         self._pool: WorkerPool | None = None
-
-    def __enter__(self) -> Adopter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
@@ -471,6 +469,6 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     from matbench.backends.protocol import UnavailableError
 
     try:
-        return backends.host_device(kernel), None
+        return backends.host_device(kernel.kind.backend), None
     except UnavailableError as error:
         return host.device(), str(error)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Queue
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
+from matbench.cli import registry
 from matbench.cli.app import main
 from matbench.cli.console import say
 from matbench.cli.options import (
@@ -24,7 +27,6 @@ from matbench.cli.options import (
     grouped,
     option,
 )
-from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -32,6 +34,8 @@ from matbench.records import encoding
 
 if TYPE_CHECKING:
     from matbench.cli.judge import Judge
+
+R = TypeVar("R")
 
 #: A source of at most 1 MB, all of it escaped.
 _MAX_LINE_BYTES = 8 * 1024**2
@@ -46,13 +50,12 @@ class _Id(msgspec.Struct, frozen=True):
     id: int | str | None = None
 
 
-class JudgeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class JudgeRequest(_Id, frozen=True, forbid_unknown_fields=True):
     """One line of input: the kernel of a file (`path`), or in a text (`source`).
 
     With a `baseline`, a name or path, the two are compared. The `id` comes back with the answer.
     """
 
-    id: int | str | None = None
     path: Annotated[str | None, _told("mine.cu, gemm.py::multiply, or a kernel's name")] = None
     source: Annotated[str | None, _told("the text of a file, in CUDA C or Python")] = None
     sizes: Annotated[str | None, _told("such as 256,17,65x31x129 (M×N×K)")] = None
@@ -95,16 +98,31 @@ class JudgeOptions:
         help="Longest sampling time of a case.",
     )
 
-    def judge(
+    def arguments(
         self, sizes: SizeOptions, contract: ContractOptions, device: DeviceOptions,
         deadlines: DeadlineOptions,
-    ) -> Judge:  # fmt: skip
-        from matbench.cli.judge import Judge
+    ) -> dict[str, Any]:  # fmt: skip
+        """Those of `Judge`."""
+        asked = {"timeout": deadlines.timeout, "contract": contract.asked}
+        return {**vars(sizes), **vars(device), **vars(self), **asked}
 
-        return Judge(
-            **vars(sizes), **vars(device), **vars(self), timeout=deadlines.timeout,
-            contract=contract.asked,
-        )  # fmt: skip
+
+@dataclass(frozen=True)
+class ProtocolOptions:
+    """How requests come."""
+
+    TITLE: ClassVar = None
+
+    mcp: bool = option(
+        "--mcp",
+        needs=registry.MCP,
+        is_flag=True,
+        help="Speak the Model Context Protocol in place of JSON Lines: docs/agents.md.",
+    )
+
+    def __post_init__(self) -> None:
+        if self.mcp and importlib.util.find_spec("mcp") is None:
+            raise UsageError("--mcp needs the package mcp; pip install 'matbench-cuda[mcp]'")
 
 
 @main.command()
@@ -115,7 +133,7 @@ def serve(
     contract: ContractOptions,
     device: DeviceOptions,
     deadlines: DeadlineOptions,
-    features: FeatureOptions,
+    protocol: ProtocolOptions,
 ) -> None:
     """Judge kernels for another program: JSON Lines in and out.
 
@@ -125,15 +143,14 @@ def serve(
     \b
     echo '{"id": 1, "path": "mine.cu", "sizes": "256"}' | matbench serve
     """
-    from matbench.cli.judge import AHEAD
+    from matbench.cli.judge import AHEAD, Judge
 
-    with timing.judge(sizes, contract, device, deadlines) as judge:
-        if "mcp" in features and features["mcp"].mcp:
-            features["mcp"].serve(JudgeRequest, partial(_answer, judge))
+    with Judge(**timing.arguments(sizes, contract, device, deadlines)) as judge:
+        if protocol.mcp:
+            registry.load(registry.MCP).serve(JudgeRequest, partial(_answer, judge), _read)
             return
         lines: Queue[bytes] = Queue(AHEAD)
-        stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
-        threading.Thread(target=_read, args=(stream, lines), daemon=True).start()
+        _read(lines.put, _MAX_LINE_BYTES + 1)
         ahead = deque[bytes]()
         while line := ahead.popleft() if ahead else lines.get():
             while len(ahead) < AHEAD and not lines.empty():
@@ -145,7 +162,7 @@ def serve(
 def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
     """The answer to a request, or the `error` in it."""
     try:
-        request = _request(line)
+        request = _decoded(line, JudgeRequest)
         answer: dict[str, Any] = {"id": request.id}
         if request.baseline is not None:
             found = judge.compare(request.baseline, request.candidate, sizes=request.sizes)
@@ -156,40 +173,42 @@ def _answer(judge: Judge, line: bytes) -> dict[str, Any]:
         answer |= {"median_ns": verdict.median_ns, "adoption": verdict.adoption}
         return answer | {"cases": verdict.cases}
     except UsageError as error:
-        return {"id": _id_of(line), "error": str(error)}
+        answer = {"id": None, "error": str(error)}
+        with suppress(UsageError):  # the rest of it may be wrong
+            answer["id"] = _decoded(line, _Id).id
+        return answer
 
 
-def _id_of(line: bytes) -> int | str | None:
-    """The `id` of a request, even if the rest of it is wrong."""
-    try:
-        return msgspec.json.decode(line[:_MAX_LINE_BYTES], type=_Id).id
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
-
-
-def _request(line: bytes) -> JudgeRequest:
+def _decoded(line: bytes, kind: type[R]) -> R:
+    """A request, or one field of it; `UsageError` says why that cannot be read."""
     if len(line) > _MAX_LINE_BYTES:
         raise UsageError(f"a request is longer than {_MAX_LINE_BYTES:,} bytes")
     try:
-        return msgspec.json.decode(line, type=JudgeRequest)
+        return msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError(f"not a request: {' '.join(str(error).split()):.200}") from None
 
 
 def _compile_ahead(judge: Judge, line: bytes) -> None:
     with suppress(UsageError):  # its own answer says so
-        request = _request(line)
+        request = _decoded(line, JudgeRequest)
         judge.compile_ahead(request.candidate, **request.options)
 
 
-def _read(stream: BinaryIO, lines: Queue[bytes]) -> None:
-    """Wait for room in the queue for each line, cut if it is too long; an empty one ends it."""
-    try:
-        while line := stream.readline(_MAX_LINE_BYTES + 1):
-            rest = line
-            while len(rest) > _MAX_LINE_BYTES and not rest.endswith(b"\n"):
-                rest = stream.readline(_MAX_LINE_BYTES + 1)
-            if line.strip():
-                lines.put(line)
-    finally:
-        lines.put(b"")
+def _read(put: Callable[[bytes], Any], most: int = -1) -> None:
+    """From now on, `put` gets each line of the input, or so many bytes of one that is longer, and
+    at the end an empty one. It is called by a thread that does not delay the end."""
+    stream = os.fdopen(os.dup(sys.stdin.fileno()), "rb")  # at its end, Python waits for its own
+
+    def read() -> None:
+        try:
+            while line := stream.readline(most):
+                rest = line
+                while len(rest) == most and not rest.endswith(b"\n"):
+                    rest = stream.readline(most)
+                if line.strip():
+                    put(line)
+        finally:
+            put(b"")
+
+    threading.Thread(target=read, daemon=True).start()

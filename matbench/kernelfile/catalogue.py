@@ -16,7 +16,7 @@ from matbench.errors import UsageError, refusing, suggestion
 from matbench.kernelfile import compiled, front_matter, python_file, tables
 from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.host_file import BaselineReader, HostReader
-from matbench.model import BASELINE, Group, Kernel
+from matbench.model import NUMPY, Group, Kernel
 
 
 def kernels_folder() -> Path:
@@ -73,7 +73,7 @@ def parse(
     with refusing(shown):
         if file.suffix == ".py":
             kernel = python_file.parse(data, path, given, shown)
-            own = {"library": BASELINE, "group": "baseline"} if is_baseline else {}
+            own = {"kind": NUMPY, "group": "baseline"} if is_baseline else {}
             return msgspec.structs.replace(kernel, **own)
         reader: type[Reader] = BaselineReader if is_baseline else HostReader
         if file.suffix in front_matter.COMPILED:

@@ -73,7 +73,7 @@ def sections_of(data: bytes) -> dict[str, tuple[int, int]]:
 class CompiledReader(Reader):
     """Reads the table of PTX or of a cubin; parameters have the types that their arguments need."""
 
-    library = COMPILED
+    kind = COMPILED
     unused = ("std", "include_dirs", "link", "options"), "for kernels that are compiled here"
 
     def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:

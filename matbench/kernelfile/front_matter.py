@@ -23,9 +23,9 @@ from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import (
     BYTES,
+    CUDA_C,
     EIGHT_BITS,
     INTEGERS,
-    KINDS,
     SCALE_OF,
     STORAGE,
     WORKSPACE,
@@ -33,6 +33,7 @@ from matbench.model import (
     FrontMatter,
     Included,
     Kernel,
+    KernelKind,
     LaunchRules,
     Parameter,
     Precision,
@@ -126,7 +127,7 @@ class Reader:
     #: How many bytes of headers are searched for kernels and types.
     SEARCHED_BYTES = 1_000_000
     #: That of its kernels.
-    library: str | None = None
+    kind: KernelKind = CUDA_C
     #: What they are if they are already compiled.
     code = b""
     #: What their device must be, whatever the table says.
@@ -201,7 +202,7 @@ class Reader:
             includes=included,
             parameters=function.parameters,
             is_extern_c=function.is_extern_c,
-            library=self.library,
+            kind=self.kind,
             code=self.code,
         )
         if lacking := self.lacking(kernel, entry):
@@ -246,7 +247,7 @@ class Reader:
         except msgspec.ValidationError as error:
             reason, keys = _explained(str(error), table)
             self.wrong(reason, *keys or [""])
-        if front.workload != workloads.DEFAULT and KINDS[self.library].is_apart:
+        if front.workload != workloads.DEFAULT and self.kind.is_apart:
             self.wrong(f"workload: functions compute {workloads.DEFAULT} alone", "workload")
         if self.launch is not None and not {*table.get("launch", ())} <= {*self.launch}:
             only = listed((f"`{key}`" for key in self.launch), "and")

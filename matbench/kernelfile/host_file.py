@@ -15,7 +15,7 @@ from matbench.kernelfile import includes, signature, syntax
 from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import (
-    BASELINE,
+    CUBLAS,
     HOST,
     SCALE_OF,
     WORKSPACE,
@@ -60,7 +60,7 @@ _BLAS: dict[str, tuple[str, ...]] = {
 class HostReader(Reader):
     """Reads the front matter of a function on the host."""
 
-    library = HOST
+    kind = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
     launch = ("where", "workspace_bytes")
 
@@ -131,7 +131,7 @@ class HostReader(Reader):
 class BaselineReader(HostReader):
     """Reads that of matbench's own baselines, which are trusted and may compute any workload."""
 
-    library = BASELINE
+    kind = CUBLAS
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         return msgspec.structs.replace(super().front(table), group="baseline")

@@ -159,7 +159,7 @@ def _table_above(module: ast.Module, function: ast.FunctionDef, source: str, sho
 class _Reader(Reader):
     """Reads the table of a function, with the checks of other front matter."""
 
-    library = PYTHON
+    kind = PYTHON
     launch = ("where",)
     unused = (
         ("entry", "std", "include_dirs", "link", "options", "finish", "reads", "tune"),

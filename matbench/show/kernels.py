@@ -71,6 +71,13 @@ def source(kernel: Kernel) -> str:
     return kernel.source.split("// ///\n", 1)[-1].lstrip("\n")
 
 
+def code(kernel: Kernel) -> list[str]:
+    """The lines of its source without front matter and comments."""
+    mark = "#" if kernel.path.endswith(".py") else "//"
+    lines = source(kernel).splitlines(keepends=True)
+    return [line for line in lines if not line.lstrip().startswith(mark)]
+
+
 def highlighted(text: str, language: str) -> RenderableType:
     from rich.syntax import Syntax
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from matbench import workloads
-from matbench.analysis import gathering, ranking
+from matbench.analysis import gathering, ranking, statistics
 from matbench.analysis.ranking import DeviceRanking, Ranked, held_mhz
 from matbench.model import Problem, settings_of
 from matbench.records.environment import Environment
@@ -269,7 +269,9 @@ def _doubts(timing: Timing | None) -> list[str]:
 
 
 def _drift(timing: Timing | None) -> tuple[str, ...]:
-    shift = ranking.drift_of(timing)
+    if timing is None:
+        return ()
+    shift = statistics.drift(timing.samples_ns, ranking.spread(timing))
     told = f"drifting: {shift:+.1%} from the first to the last third of the samples"
     return (told,) if shift else ()
 

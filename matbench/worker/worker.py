@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
@@ -73,7 +73,8 @@ _session: Session | None = None
 def _begin(device: DeviceInfo, options: Options, is_apart: bool) -> None:
     global _device, _options, _judged
     _device, _options = device, options
-    bind_to(device)
+    if device.kind == "gpu":
+        bind_to(device)
     _judged = isolated(device) if is_apart else None
     if device.backend != "host":
         with suppress(Exception):  # the first task raises it again
@@ -370,7 +371,7 @@ class CaseRunner(Protocol):
     ) -> Iterator[Visit]: ...
 
 
-class WorkerPool:
+class WorkerPool(AbstractContextManager["WorkerPool"]):
     """A worker for each device of a sweep, started with its first case.
 
     `listener` is called with the output of kernels soon after it was printed. `builders` is how
@@ -393,9 +394,6 @@ class WorkerPool:
         self.builders = Builders(deadlines.build_s, builders)
         self._late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
         self._threads = ThreadPoolExecutor(_MOST_DEVICES)
-
-    def __enter__(self) -> WorkerPool:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.builders.close()

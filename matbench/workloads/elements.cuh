@@ -15,9 +15,9 @@ typedef float real;
 
 #define THREADS 256
 
-// Each block's number of wrong elements, the first of them, and the excess of all errors together,
-// to be added up by `seal`. In two steps of 16: on a CPU each barrier costs more than the additions.
-#define REPORT(partial, wrong, first, excess)                                  \
+// Thread 0 then has, in the first elements, what all threads of the block found: a count, the least
+// place, and a sum. In two steps of 16: on a CPU each barrier costs more than the additions.
+#define TOTALS(wrong, first, excess)                                           \
     __shared__ size_t counts[THREADS];                                         \
     __shared__ size_t firsts[THREADS];                                         \
     __shared__ double excesses[THREADS];                                       \
@@ -33,7 +33,12 @@ typedef float real;
                 if (firsts[i] < firsts[threadIdx.x])                           \
                     firsts[threadIdx.x] = firsts[i];                           \
             }                                                                  \
-    }                                                                          \
+    }
+
+// Each block's number of wrong elements, the first of them, and the excess of all errors together,
+// to be added up by `seal`.
+#define REPORT(partial, wrong, first, excess)                                  \
+    TOTALS(wrong, first, excess)                                               \
     if (threadIdx.x == 0) {                                                    \
         partial[3 * (size_t)blockIdx.x] = counts[0];                           \
         partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \

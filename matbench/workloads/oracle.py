@@ -302,10 +302,12 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     """
     contract = kernel.contract
     unit = UNIT_ROUNDOFF[contract.sums_in]
+    # Tensor cores may compute its sums, which truncate instead of rounding.
+    is_truncated = kernel.precision not in ("float32", "float64", *INTEGERS)
     terms = workloads.workload_of(problem).terms(problem)
     scaled = (problem.alpha != 1) + 2 * (problem.beta != 0) + 3 * (contract.scales is not None)
     added = kernel.error_constant * U32 + scaled * unit + 2 * unit * (contract.sums_in == "float64")
-    of_S = error_factor(terms, truncated=kernel.truncates) * unit
+    of_S = error_factor(terms, truncated=is_truncated) * unit
     if contract.sums_in == "float22":
         # Hopper's tensor cores add 32 products at a time; of each, they drop the bits below those
         # of the sum. On an H100 the error is K/3 in units of 2⁻¹⁴ if all products have one sign:
@@ -314,12 +316,12 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
         of_S = max(2 * (summed + 1) if summed < 32 else 8 * math.sqrt(summed), 0.75 * summed)
         of_S = of_S * unit + (error_factor(terms) * U32 if summed < terms else 0.0)
         of_S = min(of_S, 0.5)
-    of_term = error_factor(1, truncated=kernel.truncates) * unit
+    of_term = error_factor(1, truncated=is_truncated) * unit
     # The largest root mean square error of sums of terms with random signs. Their partial sums grow
     # like a random walk, too, so that the error is 0.28·√K in any order, and the largest of many
     # millions 5.5·√K: less than `LARGEST` times this.
     of_T = 0.5 * (math.sqrt(terms) + 1) * unit
-    if kernel.truncates:  # however many terms: what is no better than 0 is wrong
+    if is_truncated:  # however many terms: what is no better than 0 is wrong
         of_T = min(max(2 * of_T, terms / (4 * LARGEST) * unit), 1 / (4 * LARGEST))
     stored, least = UNIT_ROUNDOFF.get(contract.result, 0.0), 0.0
     if stored <= unit:

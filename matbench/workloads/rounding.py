@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from matbench.model import INTEGERS, Storage
+from matbench.model import FOREIGN, INTEGERS, Storage
 
 Float64 = npt.NDArray[np.float64]
 
@@ -23,10 +23,6 @@ FORMATS: dict[Storage, tuple[int, int, int]] = {
 #: The largest number of a type. The smallest of whole numbers are left out: they have no negative.
 LARGEST: dict[Storage, float] = {
     "e4m3": 448.0, "e5m2": 57344.0, "int8": 127.0, "int32": 2.0**31 - 1
-}  # fmt: skip
-#: Types that NumPy does not have. Its arrays have their bits instead, which all libraries take.
-_FOREIGN: dict[Storage, str] = {
-    "bfloat16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
 }  # fmt: skip
 
 
@@ -59,16 +55,14 @@ def nearest(values: Float64, storage: Storage) -> Float64:
 def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
     """Numbers as they are stored; those between two are rounded to nearest."""
     # Conversion alone would round twice, to float32 first.
-    return stored(
-        nearest(values, storage) if storage in (*_FOREIGN, *INTEGERS) else values, storage
-    )
+    return stored(nearest(values, storage) if storage in (*FOREIGN, *INTEGERS) else values, storage)
 
 
 def stored(values: npt.NDArray[np.floating], storage: Storage) -> npt.NDArray[Any]:
     """Numbers in a type to which float32 or smaller ones are rounded once."""
     with np.errstate(over="ignore"):
         made = values.astype(_dtype(storage))
-    return made.view(f"u{made.itemsize}") if storage in _FOREIGN else made
+    return made.view(f"u{made.itemsize}") if storage in FOREIGN else made
 
 
 def rounded(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[np.float32]:
@@ -92,5 +86,5 @@ def numbers(storage: Storage) -> Float64:
 def _dtype(storage: Storage) -> np.dtype[Any]:
     import ml_dtypes
 
-    foreign = _FOREIGN.get(storage)
+    foreign = FOREIGN.get(storage)
     return np.dtype(getattr(ml_dtypes, foreign) if foreign else storage)

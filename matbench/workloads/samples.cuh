@@ -7,19 +7,14 @@
 
 #include "draws.cuh"
 #include "elements.cuh"
+#include "words.cuh"
 
 #define CHUNK 1024
 
-// The storage type of an input's numbers: float32 if no other is defined.
-#if E4M3 || E5M2 || INT8
-typedef unsigned char word;
+// An input's numbers are float32 if no other type is defined.
+#if INT8
 typedef signed char whole;
-#elif FLOAT16 || BFLOAT16
-typedef unsigned short word;
-#elif FLOAT64
-typedef size_t word;
 #else
-typedef unsigned word;
 typedef int whole;
 #endif
 #if FLOAT64 || INT32
@@ -37,11 +32,10 @@ static __device__ float signed_power(int exponent, int negative)
 // An 8-bit floating-point number has FRACTION_BITS bits of fraction; its exponent is BIAS too large.
 #if E4M3
 #define FRACTION_BITS 3
-#define BIAS 7
-#elif E5M2
+#else
 #define FRACTION_BITS 2
-#define BIAS 15
 #endif
+#define BIAS ((1 << (6 - FRACTION_BITS)) - 1)
 
 static __device__ number value_of(word bits)
 {
@@ -135,15 +129,15 @@ extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key
                                                      scaled_terms, (int)terms);
     for (size_t j = threadIdx.x; j < columns; j += THREADS) {
         const size_t at = row * columns + j, mask = mask_of(R_key, at);
-        if (!back) {
-            saved[j] = R[at];
-            const double other = scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns,
-                                          (int)columns);
-            const double rest = alpha * value * other * value_of(B[term * columns + j]);
-            R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
-        } else {
+        if (back) {
             R[at] = saved[j];
+            continue;
         }
+        saved[j] = R[at];
+        const double other =
+            scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns, (int)columns);
+        const double rest = alpha * value * other * value_of(B[term * columns + j]);
+        R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
     }
     __syncthreads();
     if (threadIdx.x == 0) {

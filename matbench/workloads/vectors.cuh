@@ -5,12 +5,6 @@
 // The origin of element i: a rotation, because the order does not affect the sum.
 #define ROTATED(i) ((i) + shift < N ? (i) + shift : (i) + shift - N)
 
-// The sign of each product is random, which changes the sum. Powers of two move from B to A.
-static __device__ float sign_of(size_t bits)
-{
-    return bits & 1 ? -1.0f : 1.0f;
-}
-
 #define SUMS 4
 
 // Each block's sums of four numbers per thread.

@@ -44,6 +44,7 @@ def test_rounds_have_all_samples() -> None:
 def test_one_lucky_round_of_seven_does_not_lead() -> None:
     lucky, steady = in_rounds([1.0] * 6 + [0.5]), in_rounds([0.97] * 7)
     assert may_lead([lucky, steady], "gpu") == [False, True]
+    assert may_lead([lucky], "gpu") == [True]
 
 
 def simulated(slower: float, seed: int, deviation: float = 0.03) -> list[bool]:

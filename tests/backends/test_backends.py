@@ -233,14 +233,14 @@ def test_whether_there_is_a_gpu(
     status: int, file: bool, is_present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = drivers.loaded(tmp_path, status=status)
-    monkeypatch.setattr(libcuda, "library", lambda: library)
+    monkeypatch.setattr(libcuda, "loaded", lambda: library)
     monkeypatch.setattr(libcuda, "_DEVICE_FILE", tmp_path if file else tmp_path / "none")
     assert libcuda.gpu_is_present() is is_present
     assert libcuda.trouble() == ("it is broken" if status else None)
 
 
 def test_no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libcuda, "library", lambda: None)
+    monkeypatch.setattr(libcuda, "loaded", lambda: None)
     monkeypatch.setattr(libcuda, "_DEVICE_FILE", tmp_path / "none")
     assert (libcuda.version(), libcuda.path(), libcuda.uuid(0)) == (None, None, None)
     assert not libcuda.gpu_is_present()

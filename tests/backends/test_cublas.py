@@ -18,7 +18,7 @@ import pytest
 from support import products
 from support.cli import QUICK, Matbench, last_run
 from support.cublas import BASELINES as KERNELS
-from support.cublas import Fake, Ready, fake  # noqa: F401  # noqa: F401
+from support.cublas import EMULATED, Fake, Ready, fake  # noqa: F401
 from support.golden import TableRegression
 from support.h200 import H200
 from support.optional import present, some
@@ -183,6 +183,18 @@ def test_algorithms_that_cannot_be_used_are_left_out(ready: Callable[..., Ready]
         none.launch(A, B, np.zeros((2, 3), "f4"))
 
 
+def test_an_algorithm_that_fails_is_not_chosen(ready: Callable[..., Ready]) -> None:
+    A, B = whole(2, 4).astype("f4"), whole(4, 3).astype("f4")
+    program = ready("cublaslt-best", [1.0, 3.0, 2.0], failing=0)
+    assert (program.launch(A, B, np.zeros((2, 3), "f4")) == A @ B).all()
+    assert program.program.notes == ("algorithm 3 of the 3 that cuBLASLt suggests",)
+
+
+def test_emulation_needs_a_cublas_that_emulates(fake: Fake) -> None:  # noqa: F811
+    with pytest.raises(LackingError, match=r"^this cuBLAS does not emulate float64; version 13"):
+        cublas.Baseline(fake.library(), EMULATED, {}, cache.Cache())
+
+
 @pytest.mark.parametrize("name", ["cublas", "cublaslt-best"])
 def test_what_the_library_says_is_one_line(name: str, ready: Callable[..., Ready]) -> None:
     A, B, C = (whole(*shape).astype("f4") for shape in ((2, 4), (4, 3), (2, 3)))
@@ -308,6 +320,14 @@ def test_8_bits_at_ragged_sizes(name: str, size: str, checks: Session, info: Dev
     assert (claimed.precision, claimed.result, claimed.accumulator) == (
         ("int8", "int32", None) if "int8" in name else ("e4m3", "bfloat16", "float22")
     )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", ["33x20x36", "1000"])
+def test_emulated_products_keep_enough_bits(size: str, checks: Session, info: DeviceInfo) -> None:
+    outcome = right(checks, sweep.case(EMULATED, problem(size), {}, info))
+    [note] = [note for note in outcome.notes if "emulated" in note]
+    assert int(re.sub(r"\D", "", note)) >= 53
 
 
 @pytest.mark.gpu

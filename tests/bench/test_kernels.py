@@ -289,7 +289,7 @@ def on_a_gpu() -> Iterator[Any]:
     for number, kernel in enumerate([*PRODUCTS, *OF_ANY_SIZE.values()]):
         if kernel.on_host:
             continue
-        sizes = [*SIZES, LARGER] if kernel.library is None else [*SIZES, LARGER, LONG_SUMS]
+        sizes = [*SIZES, LARGER] if not kernel.kind.is_library else [*SIZES, LARGER, LONG_SUMS]
         for place, size in enumerate(sizes):
             for kind, inputs in enumerate(INPUTS):
                 marks = [pytest.mark.gpu]
@@ -339,7 +339,7 @@ def test_right_at_every_awkward_size(
             continue
         outcome = right(session, case)
         assert 0 <= present(present(outcome.accuracy).bound_ratio) <= 1
-        if kernel.library is not None:
+        if kernel.kind.is_library:
             library = present(present(outcome.build).resources).library
             assert present(library).startswith("cuBLAS ")
         # Where nothing cancels, the bound holds for relative errors of the inputs as given too.

@@ -210,6 +210,18 @@ def test_each_product_of_a_batch_has_inputs_of_its_own(kernels: DeviceKernels) -
             assert all(map(np.array_equal, written, map(np.ravel, trial.inputs)))
 
 
+def test_each_dot_product_has_another_sum(kernels: DeviceKernels) -> None:
+    """Terms that are all positive get random signs, of which A has all."""
+    with prepared_on(kernels, Problem(1, 1000, 1, workload="dot")) as prepared:
+        samples, buffers = Samples(prepared), prepared.buffers((1, 1))
+        trials = [samples.trial(buffers, samples.draw(key)) for key in (1, 2)]
+    for trial in trials:
+        A, B = trial.inputs
+        assert 400 < np.count_nonzero(A < 0) < 600
+        assert (B >= 0).all()
+    assert present(trials[0].R) != present(trials[1].R)
+
+
 def test_sets_of_few_layouts_and_their_sources_are_kept(kernels: DeviceKernels) -> None:
     with prepared_on(kernels, Problem(5, 6, 7)) as prepared:
         before = len(prepared._held)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from click.shell_completion import BashComplete
 from support.cli import Matbench, command_at, command_paths
 from support.golden import TableRegression
-from support.kernels import KernelWriter
+from support.kernels import GOOD_BODY, KernelWriter
 from support.terminal import on_terminal
 
 from matbench import __version__
@@ -141,16 +140,21 @@ def test_kernels_follow_what_they_change(matbench: Matbench, write_kernel: Kerne
 
 
 def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: KernelWriter) -> None:
-    one, two = write_kernel("one"), write_kernel("two", front='previous = "one"')
+    one = write_kernel("one", body=GOOD_BODY)
+    body = GOOD_BODY.replace("sum", "total").replace("    float", "    // of one\n    float")
+    two = write_kernel("two", front='previous = "one"', body=body)
     assert "previous); name its file" in matbench("kernels", two, "--diff", code=2).stderr
     text = matbench("kernels", two, "--diff", one).stdout
     assert text.startswith(f"--- {one}\n+++ {two}\n@@ ")
-    assert '\n+// previous = "one"\n' in text
-    done = subprocess.run(["patch", "-o", "-", one], input=text, capture_output=True, text=True)
-    assert done.stdout == two.read_text(encoding="utf-8")
+    assert "previous" not in text, "code alone"
+    assert "of one" not in text
+    changed = {line.strip("+ ") for line in text.splitlines() if line.startswith("+ ")}
+    assert changed == {line.strip() for line in body.splitlines() if "total" in line}
     text = matbench("kernels", "thread-1d", "--diff").stdout
     assert "\n+    const int row = element / N;\n" in text
     assert "-tiled.cu\n+++ " in matbench("kernels", two, "--diff", "tiled").stdout
+    assert "01-thread-1d.cu\n+++ " in matbench("kernels", "tiled", "--diff").stdout, "a rung"
+    assert "02-tiled.cu\n+++ " in matbench("kernels", "tensor-cores", "--diff").stdout
 
 
 def test_shells_complete_names_and_files(

@@ -23,6 +23,7 @@ from support.scripted import device as scripted_device
 from support.tables import compared
 
 import matbench
+from matbench.cli.judge import AHEAD
 from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
 from matbench.show import reasons
@@ -108,6 +109,22 @@ def test_a_plain_kernel_that_needs_cuda_is_skipped_on_a_cpu(
     found = judge.run(text)
     assert (found.status, found.cases) == (status, ())
     assert ("needs CUDA (`__popc`" in str(found.reason)) == (status == "skipped")
+    needy = judge.run(text.replace(called, "1"), front_matter={"requires": ["cuda"]})
+    assert (needy.status, needy.cases) == ("skipped", ())
+    assert "cannot be built here: needs CUDA" in str(needy.reason)
+
+
+def test_candidates_are_read_a_few_ahead(scripted: matbench.Judge) -> None:
+    read: list[str] = []
+
+    def written() -> Iterator[str]:
+        while True:
+            read.append(f"none{len(read)}.cu")
+            yield read[-1]
+
+    verdicts = scripted.run_all(written())
+    assert [next(verdicts).kernel for _ in range(3)] == read[:3]
+    assert len(read) == AHEAD + 2
 
 
 def test_a_plain_file_is_adopted(judge: matbench.Judge, tmp_path: Path, device: DeviceInfo) -> None:

@@ -28,7 +28,7 @@ from support.tables import (
     timing,
 )
 
-from matbench.model import Conditions, Kernel, LaunchRules, Problem, Skip
+from matbench.model import CUBLAS, Conditions, Kernel, LaunchRules, Problem, Skip
 from matbench.records.comparison import ComparisonRecord
 from matbench.records.outcome import Accuracy, Claims, Sustained
 from matbench.show import comparisons, kernels, outcomes
@@ -250,9 +250,9 @@ TILED = Kernel(
     source='/// [x]\n// ///\n\nextern "C" __global__ void tiled() {}\n', path="kernels/tiled.cu",
 )  # fmt: skip
 FOLLOWER = msgspec.structs.replace(TILED, name="mine", previous="tiled")
-CUBLAS = Kernel(
+BASELINE = Kernel(
     name="cublas", summary="cuBLAS.", launch=LaunchRules(block=(1,), grid=(1,)), group="baseline",
-    library="baseline", deterministic=False,
+    kind=CUBLAS, deterministic=False,
 )  # fmt: skip
 
 
@@ -271,7 +271,10 @@ def of_reports(reports: dict[str, Report]) -> Iterator[str]:
 
 
 def of_formats() -> Iterator[str]:
-    mixed, listed = OUTCOMES["every status, on two devices and the host"], [TILED, FOLLOWER, CUBLAS]
+    mixed, listed = (
+        OUTCOMES["every status, on two devices and the host"],
+        [TILED, FOLLOWER, BASELINE],
+    )
     yield f"=== 80 columns\n\n{shown(mixed, 80)}\n"
     yield f"=== 60 columns\n\n{shown(comparisons.report(COMPARED), 60)}\n"
     for fmt in ("plain", "github"):
@@ -282,7 +285,7 @@ def of_formats() -> Iterator[str]:
     yield f"=== 80 columns for more\n\n{narrow}\n"
     yield f"=== json\n\n{text(kernels.report(listed), 'json')}\n"
     yield f"=== a list\n\n{shown(kernels.report(listed), 80)}\n"
-    for kernel in (FOLLOWER, CUBLAS):
+    for kernel in (FOLLOWER, BASELINE):
         yield f"=== {kernel.name}\n\n{printed([kernels.details(kernel)], 100)}\n"
 
 

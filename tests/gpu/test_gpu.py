@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from support import drivers
 from support.cli import Matbench, last_run
 from support.kernels import GOOD_BODY, SIZES, SPIN_BODY, KernelWriter, changed, kernel_text, saved
 from support.optional import present
+from support.paths import ROOT
 from support.products import PRODUCTS, case_of, right
 from support.sources import ONE
 
@@ -69,6 +71,32 @@ def test_the_smoke_run_passes(matbench: Matbench, info: DeviceInfo) -> None:
             assert present(outcome.median_ns) > 0
             resources = present(present(outcome.build).resources)
             assert resources.library or present(resources.registers) > 0
+
+
+#: Mistakes in kernels for Hopper: another type of C or of the factors, another k, column or row.
+MISTAKES = [
+    ("half-wgmma", "multiply_stage, float16x2)", "multiply_stage, bfloat16x2)"),
+    ("half-wgmma", '"f16.f16"', '"bf16.bf16"'),
+    ("tf32-wgmma", "t + is_odd * 4;", "t;"),
+    ("tf32-wgmma", "write(sum, C, M, N, tile.column + t * 2,", "write(sum, C, M, N, tile.column,"),
+    ("double-tma", "fetch(of[1], (ring.stage() + a_of) ^ 64,", "fetch(of[1], ring.stage() + a_of,"),
+    ("double-tma", "tile.row + row, tile.column", "tile.row, tile.column"),
+]
+
+
+@pytest.mark.parametrize(("name", "right_text", "wrong_text"), MISTAKES)
+def test_a_mistake_is_found(
+    name: str, right_text: str, wrong_text: str, checks: Session, info: DeviceInfo, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(ROOT / "kernels" / "gallery", tmp_path / "gallery")
+    text = (folder / f"{name}.cu").read_text(encoding="utf-8")
+    assert text.count(right_text) == 1
+    file = saved(folder / f"{name}.cu", text.replace(right_text, wrong_text))
+    case = case_of(file, "512x768x520", info)
+    if case.skip is not None:
+        pytest.skip("needs sm_90a")
+    outcome = checks.measure(case)
+    assert outcome.status == "wrong", outcome.reason
 
 
 # -- the device ----------------------------------------------------------------------------------

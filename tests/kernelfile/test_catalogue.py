@@ -19,7 +19,7 @@ from support.kernels import kernel_text, own_file, refusal
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, includes
 from matbench.kernelfile.catalogue import Catalogue
-from matbench.model import Kernel, LaunchRules, Problem
+from matbench.model import HOST, PYTHON, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Claims
 
 
@@ -128,20 +128,20 @@ def test_the_same_file_in_another_folder_is_another_kernel(
 
 
 def test_only_what_is_in_matbench_s_own_folder_of_baselines_is_trusted(tmp_path: Path) -> None:
-    own = [kernel for kernel in catalogue.builtin() if kernel.library == "baseline"]
+    own = [kernel for kernel in catalogue.builtin() if kernel.kind.is_library]
     assert {kernel.group for kernel in own} == {"baseline"}
-    assert len({kernel.sha256 for kernel in own}) == len(own) == 17
+    assert len({kernel.sha256 for kernel in own}) == len(own) == 18
     folder = tmp_path / "kernels" / "baselines"
     shutil.copytree(Path(own[0].file).parent, folder)
-    for name, kind in (("cublas.cu", "host"), ("cublas-dot.cu", None), ("numpy.py", "python")):
+    for name, kind in (("cublas.cu", HOST), ("cublas-dot.cu", None), ("numpy.py", PYTHON)):
         by_path = catalogue.load(Path(own[0].file).with_name(name))
-        assert (by_path.library, by_path.sha256) in {(k.library, k.sha256) for k in own}
+        assert (by_path.kind, by_path.sha256) in {(k.kind, k.sha256) for k in own}
         if kind is None:
             with pytest.raises(UsageError, match="functions compute matmul alone"):
                 catalogue.load(folder / name)
         else:
             kernel = catalogue.load(folder / name)
-            assert (kernel.library, kernel.group) == (kind, "tutorial")
+            assert (kernel.kind, kernel.group) == (kind, "tutorial")
 
 
 # -- files that cannot be read ----------------------------------------------------------------

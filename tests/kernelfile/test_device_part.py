@@ -26,7 +26,7 @@ from matbench.kernelfile import (
 )
 from matbench.kernelfile.device_part import NeedsCudaError
 from matbench.kernelfile.syntax import without_comments
-from matbench.model import Included, Kernel, LaunchRules
+from matbench.model import CUDA_C, Included, Kernel, LaunchRules
 
 SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 
@@ -263,7 +263,8 @@ REWRITTEN = re.compile("global|__local|extern|ulong")
 FILES = [
     kernel
     for kernel in catalogue.builtin()
-    if not kernel.library and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
+    if kernel.kind == CUDA_C
+    and not any(need == "cuda" or "sm_" in need for need in kernel.requires)
 ]
 
 

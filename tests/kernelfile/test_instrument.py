@@ -17,9 +17,9 @@ from matbench.bench import checks
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, instrument
 from matbench.kernelfile.syntax import without_comments
-from matbench.model import Kernel, LaunchRules, Parameter
+from matbench.model import CUDA_C, Kernel, LaunchRules, Parameter
 
-FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
+FILES = [kernel for kernel in catalogue.builtin() if kernel.kind == CUDA_C]
 PLAIN = 'extern "C" __global__ void mine(float *C, int N)\n{ }\n'
 WRAPPED = [instrument.clocked_unit, instrument.staggered_unit]
 

@@ -248,9 +248,7 @@ def test_a_branch_that_looks_like_an_option_is_a_revision(project: Path, tmp_pat
 
 
 def test_a_library_has_no_file() -> None:
-    library = next(
-        kernel for kernel in catalogue.builtin() if kernel.library and not kernel.kind.is_apart
-    )
+    library = next(kernel for kernel in catalogue.builtin() if kernel.kind.is_library)
     with pytest.raises(UsageError, match="has no kernel file"):
         revision.version(library, "HEAD")
 

@@ -9,8 +9,9 @@ struct Preference { uint64_t bytes = 0; uint32_t schemes = 7; };
 struct Suggestion { uint64_t algorithm[8]; size_t bytes; int status; float waves; int reserved[4]; };
 
 extern "C" {
-// Set by tests: how many algorithms there are, which of them cannot be used, and what every product returns.
-int algorithms = 1, unusable = -1, fails = 0;
+// Set by tests: how many algorithms there are, which of them cannot be used or fails when it is,
+// and what every product returns.
+int algorithms = 1, unusable = -1, failing = -1, fails = 0;
 // Read by tests.
 int launched[1000], launches = 0, wanted = 0, schemes = 0, fast = 0, mode_a = 0, mode_b = 0, alive = 0;
 }
@@ -84,6 +85,7 @@ int cublasDestroy_v2(void *) { return --alive, 0; }
 int cublasSetStream_v2(void *, void *given) { return stream = given, 0; }
 int cublasSetWorkspace_v2(void *, void *given, size_t bytes) { return workspace = given, bytes != 32 << 20; }
 int cublasSetMathMode(void *, int mode) { return math = mode, 0; }
+int cublasGetVector(int n, int bytes, const void *from, int, void *to, int) { return std::memcpy(to, from, n * bytes), 0; }
 int cublasSetPointerMode_v2(void *, int mode) { return pointers = mode, 0; }
 int cublasSdot_v2(void *given, int n, const float *x, int, const float *y, int, float *result) {
     if (!is_ready(given) || pointers != 1) return 13;
@@ -146,7 +148,7 @@ int cublasLtMatmul(
     const void *beta, const void *c, Layout *of_c, void *d, Layout *of_d, const uint64_t *algorithm, void *memory,
     size_t bytes, void *on) {
     launched[launches++] = algorithm[0];
-    if (fails) return fails;
+    if (fails || failing == int(algorithm[0])) return fails ? fails : 15;
     if (!is_ready(given) || of_c != of_d || memory != workspace || bytes != 32 << 20 || on != stream) return 13;
     multiply(*is, alpha, a, *of_a, b, *of_b, beta, c, d, *of_c);
     return 0;

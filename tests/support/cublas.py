@@ -21,6 +21,7 @@ from matbench.model import Kernel, Launch
 
 #: The baselines that call it.
 BASELINES = {kernel.name: kernel for kernel in catalogue.builtin() if "cublas" in kernel.args}
+[EMULATED] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas-f64-emulated"]
 LAUNCH = Launch((1, 1, 1), (1, 1, 1))
 STREAM = 22
 
@@ -40,7 +41,7 @@ class Fake:
         self.memory = ctypes.CDLL(str(path))
         self.held: list[HostBuffer] = []
         self.taken_ns = [1.0]
-        self.set(algorithms=1, unusable=-1, fails=0, launches=0)
+        self.set(algorithms=1, unusable=-1, failing=-1, fails=0, launches=0)
 
     def set(self, **values: int) -> None:
         for name, value in values.items():

@@ -12,19 +12,19 @@ from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_sizes
-from matbench.model import Case, DeviceInfo, Kernel, Problem
+from matbench.model import CUDA_C, Case, DeviceInfo, Kernel, Problem
 from matbench.records.outcome import Outcome
 from matbench.worker.worker import Worker
 from support.kernels import own_file
 
 #: All kernels in CUDA C, of other workloads too.
-FILES = [kernel for kernel in catalogue.builtin() if not kernel.library]
+FILES = [kernel for kernel in catalogue.builtin() if kernel.kind == CUDA_C]
 PRODUCTS = [kernel for kernel in FILES if kernel.workload == "matmul"]
 #: Those of libraries for CUDA; 8-bit operands are tested in tests/backends/test_cublas.py.
 OF_LIBRARIES = {
     kernel.name: kernel
     for kernel in catalogue.builtin()
-    if "cublas" in kernel.args and kernel.workload == "matmul"
+    if kernel.name.startswith("cublas") and kernel.workload == "matmul"
 }
 OF_ANY_SIZE = {name: kernel for name, kernel in OF_LIBRARIES.items() if not kernel.launch.where}
 SIZES = ["1", "17", "33", "65x31x129", "1x1x1000", "100x7x1", "8x300x5"]

@@ -11,7 +11,7 @@ from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.model import HOST, DeviceInfo, Kernel
+from matbench.model import DeviceInfo, Kernel
 
 __all__ = ["devices", "gpu_is_present", "open_device", "precompile", "preload"]
 
@@ -30,7 +30,7 @@ def precompile(
     any process can do it."""
     from matbench.backends.functions import libraries
 
-    if kernel.library == HOST:
+    if kernel.kind.is_native:
         libraries.prepare(kernel, params, libraries.cuda_target(kernel, info), cache)
     for variant in variants if kernel.kind.is_launched else ():
         try:

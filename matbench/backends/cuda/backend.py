@@ -19,7 +19,7 @@ from matbench.backends.cuda.program import graph as captured
 from matbench.backends.protocol import Address, Backend, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import BASELINE, COMPILED, HOST, PYTHON, Conditions, DeviceInfo, Kernel
+from matbench.model import COMPILED, CUBLAS, CUDA_C, HOST, PYTHON, Conditions, DeviceInfo, Kernel
 
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
@@ -132,7 +132,7 @@ class CudaBackend(Backend):
         *,
         block_width: int = 32,  # nvcc needs no hint of it
     ) -> Program:
-        return _BUILDERS[kernel.library](self, kernel, params, variant)
+        return _BUILDERS[kernel.kind](self, kernel, params, variant)
 
     def _module(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
@@ -173,7 +173,7 @@ class CudaBackend(Backend):
             handles = self._library().handles
         return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
 
-    def _baseline(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+    def _cublas(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
         return cublas.Baseline(self._library(), kernel, params, self.cache)
 
     def _library(self) -> cublas.Library:
@@ -270,8 +270,8 @@ class CudaBackend(Backend):
             driver().Context.pop()
 
 
-#: What makes a program of a kernel, by its library.
+#: What makes a program of a kernel, by its kind.
 _BUILDERS = {
-    None: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
-    HOST: CudaBackend._host, BASELINE: CudaBackend._baseline,
+    CUDA_C: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
+    HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas,
 }  # fmt: skip

@@ -149,8 +149,8 @@ def request(
     options = ["-lineinfo", "-Xptxas", "-v", *(f"-D{n}={v}" for n, v in macros.items())]
     if kernel.std is not None:
         options.append(f"-std={kernel.std}")
-    # If PyCUDA finds `#include`, it runs the preprocessor and hashes its output even if the code is
-    # in its cache (0.3 to 0.8 s per build). The kernel's own headers need that, because they can
+    # If PyCUDA finds `#include`, it runs the preprocessor and hashes its output even if its cache
+    # has the code (0.3 to 0.8 s per build). The kernel's own headers need that, because they can
     # change; nvcc's change only with its release, which PyCUDA hashes anyway.
     if settings := settings_in_force():
         options.append(f"-DMATBENCH_SETTINGS={_checksum(settings)}")
@@ -228,7 +228,7 @@ def through_pycuda(
 ) -> tuple[Any, str]:
     """The result of PyCUDA's `compile` or `SourceModule` for a request, and nvcc's output.
 
-    nvcc runs only if the code is not in the cache; otherwise there is no output. PyCUDA writes code
+    nvcc runs only if the cache lacks the code; otherwise there is no output. PyCUDA writes code
     there in place, and a driver that loads half of it crashes, so processes take turns.
     """
     from pycuda.driver import CompileError

@@ -67,7 +67,7 @@ class Library:
 
     def __init__(self, backend: Backend, stream: int) -> None:
         self.version = f"cuBLAS {version()}"
-        self.library = ctypes.CDLL(str(place()))
+        self.functions = ctypes.CDLL(str(place()))
         self.backend = backend
         self.workspace = backend.allocate(WORKSPACE_BYTES).handle
         handle = c_void_p()
@@ -79,16 +79,16 @@ class Library:
         self.handles = {"stream": stream, "cublas": handle.value or 0}
 
     def _call(self, name: str, *values: object) -> None:
-        if status := self.library[name](*values):
+        if status := self.functions[name](*values):
             raise CaseError(f"cuBLAS: {name}: status {status}", fatal=True)
 
     def close(self) -> None:
-        self.library.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
+        self.functions.cublasDestroy_v2(c_void_p(self.handles["cublas"]))  # the device may be lost
 
 
 class Baseline(Program):
     """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
-    compiler."""
+    compiler, or cuBLAS cannot do this."""
 
     def __init__(
         self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache
@@ -105,6 +105,8 @@ class Baseline(Program):
         links = [f"-L{at.parent}", f"-Wl,--no-as-needed,-rpath,{at.parent}", f"-l:{at.name}"]
         made = libraries.prepare(kernel, params, target, cache, links)
         self.code = libraries.loaded(kernel, made)
+        if lacks := self._text("baseline_lacks"):
+            raise LackingError(lacks)
         self.chooses = _CHOOSE(self._fastest)  # kept: C++ has its address
         if hasattr(self.code, "baseline_workspace"):
             c_void_p.in_dll(self.code, "baseline_workspace").value = library.workspace
@@ -114,10 +116,13 @@ class Baseline(Program):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the last launch says."""
-        if not hasattr(self.code, "baseline_note"):
-            return ()
-        note = c_char_p.in_dll(self.code, "baseline_note").value
-        return (note.decode(),) if note else ()
+        note = self._text("baseline_note")
+        return (note,) if note else ()
+
+    def _text(self, name: str) -> str:
+        """What C++ says by this name; empty if it says nothing."""
+        said = c_char_p.in_dll(self.code, name).value if hasattr(self.code, name) else None
+        return (said or b"").decode()
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
         from matbench.backends.functions import libraries
@@ -127,13 +132,15 @@ class Baseline(Program):
         return Call(run, program=self, arguments=arguments)
 
     def _fastest(self, count: int, nbytes: int, launch: Callable[..., int], context: int) -> int:
-        """The number of the fastest launch; they write to memory of their own. -1: a failure."""
+        """The number of the fastest launch of those that work, 0 if none does; they write to memory
+        of their own. -1: a failure."""
         backend = self.cublas.backend
         try:
             C = backend.allocate(nbytes)
             try:
-                launches = [partial(launch, context, number, C.handle) for number in range(count)]
-                return fastest(launches, backend)
+                launches = {n: partial(launch, context, n, C.handle) for n in range(count)}
+                working = [number for number, run in launches.items() if run() == 0] or [0]
+                return working[fastest([launches[number] for number in working], backend)]
             finally:
                 backend.release(C)
         except CaseError:

@@ -29,7 +29,7 @@ class ClockMonitor:
                 if name.startswith(prefix) and isinstance(value, int)
                 if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
             }
-        except Exception:  # NVML's errors and a missing library's have no common base
+        except Exception:  # NVML's errors, and that it is missing, have no common base
             self.handle = None
 
     def read(self) -> Conditions | None:

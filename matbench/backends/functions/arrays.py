@@ -1,4 +1,4 @@
-"""Arrays of several libraries over a device's memory, without copies."""
+"""Arrays of several packages over a device's memory, without copies."""
 
 from __future__ import annotations
 
@@ -14,27 +14,16 @@ from typing import Any, NamedTuple
 from matbench.backends.cuda.program import Bindings
 from matbench.backends.protocol import Address, Array
 from matbench.errors import BuildError, CaseError, ResultError
-from matbench.model import Kernel
+from matbench.model import FOREIGN, Kernel
 
-
-class _Foreign(NamedTuple):
-    """A type that array interfaces have no code for: that of its bits, and its name in PyTorch."""
-
-    bits: str
-    torch: str
-
-
-_FOREIGN = {
-    "bfloat16": _Foreign("int16", "bfloat16"),
-    "e4m3": _Foreign("uint8", "float8_e4m3fn"),
-    "e5m2": _Foreign("uint8", "float8_e5m2"),
-}
+#: Types that array interfaces have no code for, and those of their bits.
+_BITS = {"bfloat16": "int16", "e4m3": "uint8", "e5m2": "uint8"}
 #: CU_EVENT_DISABLE_TIMING
 _NO_TIMING = 2
 
 
 class Arrays(NamedTuple):
-    """How a function takes matrices, and returns one: as arrays of one library, or as addresses."""
+    """How a function takes matrices, and returns one: as arrays of one package, or as addresses."""
 
     version: str
     #: An array over memory.
@@ -44,14 +33,14 @@ class Arrays(NamedTuple):
     result: Callable[[Any, Array], Address]
     #: What its arrays use of the device's memory, or on a CPU its process; None if it does not say.
     used_bytes: Callable[[], int | None] = lambda: None
-    #: Within, the library works on matbench's stream.
+    #: Within, the package works on matbench's stream.
     running: Callable[[], AbstractContextManager[Any]] = nullcontext
     #: Whether its arrays must be made when the function is called.
     is_late: bool = False
 
 
 def on_host(kernel: Kernel) -> Arrays:
-    """Arrays of the host: NumPy's, or what another library makes of them."""
+    """Arrays of the host: NumPy's, or what another package makes of them."""
     module, name = {"torch": ("torch", "from_numpy"), "jax": ("jax.numpy", "asarray")}.get(
         kernel.arrays, ("numpy", "asarray")
     )
@@ -79,12 +68,12 @@ def process_bytes() -> int:
 
 
 def on_cuda(device: int, stream: int, kernel: Kernel) -> Arrays:
-    """Arrays on a device and stream. `BuildError`: the kernel's library is not installed."""
-    if kernel.arrays not in _LIBRARIES:
+    """Arrays on a device and stream. `BuildError`: the kernel's package is not installed."""
+    if kernel.arrays not in _PACKAGES:
         raise BuildError(
             f"{kernel.path} imports no library with arrays of a GPU: torch, cupy, numba or jax"
         )
-    return _LIBRARIES[kernel.arrays](device, stream)
+    return _PACKAGES[kernel.arrays](device, stream)
 
 
 def _torch(device: int, stream: int) -> Arrays:
@@ -96,8 +85,8 @@ def _torch(device: int, stream: int) -> Arrays:
 
     def array(array: Array, address: int) -> Any:
         tensor = torch.as_tensor(_on_cuda(array, address), device=place)
-        foreign = _FOREIGN.get(array.storage)
-        return tensor if foreign is None else tensor.view(getattr(torch, foreign.torch))
+        name = FOREIGN.get(array.storage)
+        return tensor if name is None else tensor.view(getattr(torch, name))
 
     def result(returned: Any, wanted: Array) -> Address:
         where = getattr(returned, "device", None)
@@ -187,7 +176,7 @@ def _jax(device: int, stream: int) -> Arrays:
     return Arrays(_version("jax", jax), array, result, used_bytes, is_late=True)
 
 
-_LIBRARIES = {"torch": _torch, "cupy": _cupy, "numba": _numba, "jax": _jax}
+_PACKAGES = {"torch": _torch, "cupy": _cupy, "numba": _numba, "jax": _jax}
 
 
 def _imported(module: str) -> Any:
@@ -198,8 +187,8 @@ def _imported(module: str) -> Any:
         raise BuildError(f"{module} cannot be imported: {error}") from None
 
 
-def _version(name: str, library: Any) -> str:
-    return f"{name} {getattr(library, '__version__', '')}".strip()
+def _version(name: str, package: Any) -> str:
+    return f"{name} {getattr(package, '__version__', '')}".strip()
 
 
 def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
@@ -208,15 +197,14 @@ def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
 
 def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
     """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's; `CaseError`
-    if the library is `lacking` a type that these have no code for."""
+    if the package is `lacking` a type that these have no code for."""
     import numpy as np
 
-    foreign = _FOREIGN.get(array.storage)
-    if lacking and foreign is not None:
+    if lacking and array.storage in FOREIGN:
         raise CaseError(
             f"matbench cannot pass {array.storage} to {lacking}; a function of PyTorch can"
         )
-    dtype = np.dtype(array.storage if foreign is None else foreign.bits)
+    dtype = np.dtype(_BITS.get(array.storage, array.storage))
     return {
         "shape": array.shape,
         "typestr": dtype.str,

@@ -63,7 +63,7 @@ _STOP_S, _LOOK_S = 5.0, 0.0002
 
 
 class _Built(NamedTuple):
-    """A function of the other process, and its library's name and version."""
+    """A function of the other process, with the name and version of what computes."""
 
     number: int
     index_of_C: int

@@ -2,6 +2,5 @@
 extern "C" __global__ void hold(long long cycles)
 {
     const long long start = clock64();
-    for (int i = 0; i < 1000000 && clock64() - start < cycles; ++i)
-        ;
+    for (int i = 0; i < 1000000 && clock64() - start < cycles; ++i) { }
 }

@@ -51,18 +51,12 @@ static __device__ unsigned behind(const unsigned *words, size_t i, size_t at, si
 // Each block's part of the hash of some words, without the bytes from `start` to `end`, and of
 // others, to be added up by `seal`. It is written to that part of `partial`, or with `more` added
 // to what is there. `start` is a multiple of 4.
-#define OTHERS                                                                 \
-    for (STRIDED(i, other_count))                                              \
-        sum += hash_of(key, ~i, others[i]);
 #define BEGIN                                                                  \
     size_t *own = partial + (size_t)3 * gridDim.x * part;                      \
     size_t sum = more && threadIdx.x == 0 ? own[3 * (size_t)blockIdx.x] : 0;
-#define HASH(of_word, of_others)                                               \
-    BEGIN                                                                      \
+#define ADD(count, of_word)                                                    \
     for (STRIDED(i, count))                                                    \
-        sum += of_word;                                                        \
-    of_others                                                                  \
-    REPORT(own, sum, NONE, 0.0)
+        sum += of_word;
 
 // Without a condition on each word, which takes a CPU twice as long.
 extern "C" __global__ void hash_words(const unsigned *words, size_t count, size_t start, size_t end,
@@ -71,13 +65,11 @@ extern "C" __global__ void hash_words(const unsigned *words, size_t count, size_
 {
     const size_t next = (end + 3) / 4;
     BEGIN
-    for (STRIDED(i, start / 4))
-        sum += hash_of(key, i, words[i]);
-    for (STRIDED(i, count - next))
-        sum += hash_of(key, next + i, words[next + i]);
+    ADD(start / 4, hash_of(key, i, words[i]))
+    ADD(count - next, hash_of(key, next + i, words[next + i]))
     if (end % 4 && blockIdx.x == 0 && threadIdx.x == 0)
         sum += hash_of(key, end / 4, words[end / 4] >> 8 * (end % 4));
-    OTHERS
+    ADD(other_count, hash_of(key, ~i, others[i]))
     REPORT(own, sum, NONE, 0.0)
 }
 
@@ -86,14 +78,19 @@ extern "C" __global__ void hash_pages(const unsigned *words, size_t count, const
                                       const unsigned *others, size_t other_count, size_t key,
                                       size_t *partial, int part, int more)
 {
-    HASH(hash_of(key, i, behind(words, i, 4 * i % PAGE_BYTES, left_out[4 * i / PAGE_BYTES])), OTHERS)
+    BEGIN
+    ADD(count, hash_of(key, i, behind(words, i, 4 * i % PAGE_BYTES, left_out[4 * i / PAGE_BYTES])))
+    ADD(other_count, hash_of(key, ~i, others[i]))
+    REPORT(own, sum, NONE, 0.0)
 }
 
 // The same of the words between lines of `width` words that begin `pitch` words apart.
 extern "C" __global__ void hash_between(const word *words, size_t count, size_t width, size_t pitch,
                                         size_t key, size_t *partial, int part, int more)
 {
-    HASH(i % pitch < width ? 0 : hash_of(key, i, words[i]), )
+    BEGIN
+    ADD(count, i % pitch < width ? 0 : hash_of(key, i, words[i]))
+    REPORT(own, sum, NONE, 0.0)
 }
 
 // Stores the verdict on one launch, masked by a key that is used once: a later kernel can neither
@@ -104,10 +101,7 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, int compared,
                                 size_t key, size_t *sealed, size_t place, size_t elements,
                                 double most_excess)
 {
-    __shared__ size_t wrongs[THREADS];
-    __shared__ size_t firsts[THREADS];
     __shared__ size_t changes[THREADS];
-    __shared__ double excesses[THREADS];
     size_t wrong = 0, first = NONE, change = 0;
     double excess = 0;
     for (int b = threadIdx.x; b < compared; b += THREADS) {
@@ -117,19 +111,13 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, int compared,
     }
     for (size_t b = threadIdx.x; b < (size_t)blocks * hashed; b += THREADS)
         change += partial[3 * (2 * blocks + b)] - partial[3 * (blocks + b)];
-    wrongs[threadIdx.x] = wrong;
-    firsts[threadIdx.x] = first;
     changes[threadIdx.x] = change;
-    excesses[threadIdx.x] = excess;
-    __syncthreads();
+    TOTALS(wrong, first, excess)
     if (threadIdx.x == 0) {
-        for (int t = 1; t < THREADS; ++t) {
-            wrong += wrongs[t];
-            if (firsts[t] < first) first = firsts[t];
+        for (int t = 1; t < THREADS; ++t)
             change += changes[t];
-            excess += excesses[t];
-        }
-        if (wrong == 0 && !(excess <= most_excess)) wrong = elements;
+        wrong = counts[0], first = firsts[0];
+        if (wrong == 0 && !(excesses[0] <= most_excess)) wrong = elements;
         sealed[4 * place] = wrong ^ drawn(key, 0);
         sealed[4 * place + 1] = first ^ drawn(key, 1);
         sealed[4 * place + 2] = change ^ drawn(key, 2);

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from matbench.errors import LackingError
 from matbench.features.adopt import arguments, launches
 from matbench.features.adopt.guess import Adopted, Guess, takes_one_size
 from matbench.features.adopt.hints import HostLaunch
@@ -33,10 +34,11 @@ def failure(trials: AdoptTrials) -> Adopted:
     is_told = first.given is not None or not first.params
     if is_told and (limit := trials.limit(first, first.problem)):
         return because(f"{name}, with {first.threads} threads: {limit}")
-    refused = next(iter(trials.refused.values()), "")
-    if refused and guess is None:
-        reason = f"{name} cannot be built here: {refused.splitlines()[0]}"
-        return because(reason, is_lacking=trials.is_lacking)
+    refused = next(iter(trials.refused.values()), None)
+    if refused is not None and guess is None:
+        reason, _, _ = refused.reason.partition("\n")
+        is_lacking = isinstance(refused, LackingError)
+        return because(f"{name} cannot be built here: {reason}", is_lacking=is_lacking)
     unread = "" if known.launches else "; no launch of this kernel was found in the file"
     barriers = len(re.findall(_BARRIER, known.body))
     is_racy = nearness < 0.5 and barriers < 2 and known.mentions("__shared__")

@@ -60,8 +60,7 @@ class AdoptTrials:
         self.ran = self.faults = self.failures = self.late = 0
         self.overran = False  # whether a right product was written one row or column past C
         self.built: set[tuple[str, ...]] = set()
-        self.refused: dict[tuple[str, ...], str] = {}
-        self.is_lacking = False  # if one of them needs what the device does not have
+        self.refused: dict[tuple[str, ...], BuildError] = {}
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
         #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
@@ -116,16 +115,13 @@ class AdoptTrials:
             case = self.case(guess, problem)
             if case.skip is not None:
                 if case.skip.kind in ("requirement", "unavailable"):
-                    self.refused[build] = skip_reason(case.skip)
-                    self.is_lacking = True
-                else:
-                    self.note(guess, 0.005, skip_reason(case.skip))
+                    raise LackingError(skip_reason(case.skip))
+                self.note(guess, 0.005, skip_reason(case.skip))
                 return None
             self.built.add(build)
             result = self._launched(case, poisoned)
         except BuildError as error:
-            self.refused[build] = error.reason
-            self.is_lacking |= isinstance(error, LackingError)
+            self.refused[build] = error
             return None
         except CaseError as error:
             self._failed(guess, case, error)

@@ -85,7 +85,7 @@ def _no_gpu() -> Found:
 
 
 def _driver() -> Found:
-    if libcuda.library() is None:
+    if libcuda.loaded() is None:
         fix = "reinstall NVIDIA's driver; in a container: docker run --gpus all"
         return "problem", "libcuda cannot be loaded", fix
     supported = "{}.{}".format(*(libcuda.version() or (0, 0)))

@@ -91,9 +91,9 @@ def build_environment(nvcc: Path) -> Iterator[dict[str, str]]:
     with temporary.folder() as folder:
         if compilation.is_from_wheels(nvcc):
             curand = next((root / "lib").glob("libcurand.so.*"), None)
-            for name, library in (("curand", curand), ("cuda", libcuda.path())):
-                if library is not None:
-                    Path(folder, f"lib{name}.so").symlink_to(library)
+            for name, file in (("curand", curand), ("cuda", libcuda.path())):
+                if file is not None:
+                    Path(folder, f"lib{name}.so").symlink_to(file)
             # Relative to site-packages/pycuda, where the extension module will be.
             found_there = f"-Wl,-rpath,$ORIGIN/../nvidia/{root.name}/lib"
             variables |= {

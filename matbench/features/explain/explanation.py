@@ -30,7 +30,7 @@ _CLAIMS = ("global_loads", "global_stores", "shared_loads")
 def explanation(
     case: Case, device: DeviceInfo | None, at: DeviceInfo, outcome: Outcome | None,
     limits: record.Limits | None, fits: Sequence[record.Fit] = (),
-    counters: record.HardwareCounters | None = None, code: record.MachineCode | None = None,
+    counters: record.HardwareCounters | None = None, machine_code: record.MachineCode | None = None,
 ) -> record.Explanation:  # fmt: skip
     """The explanation of a case; without a device nothing is measured, and it is launched `at` one.
 
@@ -39,8 +39,8 @@ def explanation(
     whole_numbers = case.kernel.contract.storage in INTEGERS
     tensor_cores = _TENSOR_CORES.search(case.kernel.source) is not None
     moved = traffic(case.kernel, case.problem, case.params, at.limits)
-    if moved.loads is None and code is not None:
-        moved = of_code(moved, code, case.kernel)
+    if moved.loads is None and machine_code is not None:
+        moved = of_code(moved, machine_code, case.kernel)
     about = outcome.case if outcome is not None else CaseRecord.from_case(case, device)
     # The clock while the case was sampled, or else while the limits were measured.
     mhz = held_mhz(outcome.timing) if outcome is not None else None
@@ -81,7 +81,7 @@ def explanation(
         sm_mhz=mhz,
         fits=tuple(fits),
         counters=counters,
-        code=code,
+        code=machine_code,
         bound=bound,
     )
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -18,6 +14,8 @@ from matbench import __version__
 from matbench.records import encoding
 from matbench.show import comparisons, formats, outcomes
 
+#: What gives lines to a function, in a thread of its own: at the end an empty one.
+Reader = Callable[[Callable[[bytes], None]], None]
 _TOOL = "judge"
 _ABOUT = (
     "Is this matrix-product kernel right, how fast is it, and is it faster than a baseline? "
@@ -30,9 +28,9 @@ _ABOUT = (
 )
 
 
-def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
+def serve(request: type, answer: Callable[[bytes], dict[str, Any]], read: Reader) -> None:
     """Answer calls of the tool, whose arguments are the fields of a request, one after the other,
-    until the input ends."""
+    until what it reads ends."""
     import mcp_types as types
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
@@ -53,7 +51,7 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
 
     async def run() -> None:
         server = Server("matbench", version=__version__, on_list_tools=listed, on_call_tool=called)
-        messages = _messages(lambda message: answers.send(message))
+        messages = _messages(read, lambda message: answers.send(message))
         async with stdio_server(stdin=messages) as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
@@ -68,12 +66,22 @@ def serve(request: type, answer: Callable[[bytes], dict[str, Any]]) -> None:
         one_by_one.shutdown(wait=False, cancel_futures=True)
 
 
-async def _messages(send: Callable[[Any], Any]) -> Any:
-    """Lines that are messages; the others, of which the SDK says nothing, are answered here."""
+async def _messages(read: Reader, send: Callable[[Any], Any]) -> Any:
+    """Lines that are messages; the others, of which the SDK says nothing, are answered here.
+
+    The SDK's own reading would go on after a signal, until the next line.
+    """
     import mcp_types as types
     from mcp.shared.message import SessionMessage
 
-    async for line in _lines():
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[bytes]()
+
+    def put(line: bytes) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    read(put)
+    while line := await lines.get():
         try:
             types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
@@ -81,22 +89,6 @@ async def _messages(send: Callable[[Any], Any]) -> Any:
             await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=why)))
         else:
             yield line
-
-
-async def _lines() -> Any:
-    """The lines of standard input, from a thread that does not delay the end: a signal ends a read
-    of the SDK's own only with the next line."""
-    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
-
-    def read() -> None:
-        stream = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace")
-        with suppress(RuntimeError):  # the loop has ended
-            for line in chain(stream, ("",)):
-                loop.call_soon_threadsafe(lines.put_nowait, line)
-
-    threading.Thread(target=read, daemon=True).start()
-    while line := await lines.get():
-        yield line
 
 
 def schema(request: type) -> dict[str, Any]:

@@ -9,29 +9,25 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-import msgspec
 
 from matbench.cli.app import Command
 from matbench.cli.console import open_console
+from matbench.cli.judge import Judges
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, grouped
 from matbench.cli.selection import ContractOptions, KernelFiles
 from matbench.cli.serve import JudgeOptions
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.charts import error_map_chart, picture
+from matbench.features.charts import picture
+from matbench.features.charts.outcomes import error_maps
 from matbench.features.page import findings
 from matbench.records.environment import run_environment
-from matbench.records.outcome import ErrorCells, Outcome
+from matbench.records.outcome import Outcome
 from matbench.show import outcomes, safe, terminal
 
-if TYPE_CHECKING:
-    from matbench.cli.judge import Judge
-
 _NAME = "matbench"
-#: The longer side of an error map, in pixels, and how many of them a cell shows.
-_MAP_SIDE, _MOST_MAPS = 300, 4
 _STYLE = """<style>
 .matbench table { font-variant-numeric: tabular-nums; margin: .5em 0; }
 .matbench :is(td, th):not([style]) { text-align: left !important; }
@@ -42,27 +38,11 @@ _STYLE = """<style>
 
 
 class CellMagic:
-    """The magic of one shell: a judge that stays warm between cells, made with options `asked`."""
+    """The magic of one shell: its judge stays warm between cells with the same options."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self._judge: Judge | None = None
-        self._asked: Any = None
-
-    def close(self) -> None:
-        """End the judge's process."""
-        if self._judge is not None:
-            self._judge.close()
-        self._judge = None
-
-    def judge(self, timing: JudgeOptions, *where: Any) -> Judge:
-        """The judge of earlier cells if they had the same options, or else another."""
-        if self._judge is None or self._asked != (timing, *where):
-            self.close()
-            sizes, *others = where
-            self._judge = timing.judge(sizes, ContractOptions(()), *others)
-            self._asked = (timing, *where)
-        return self._judge
+        self.judges = Judges(1)
 
     def run(self, line: str, cell: str) -> None:
         """Check and time the kernel of this cell; %%matbench --help has the options."""
@@ -76,7 +56,7 @@ class CellMagic:
         except (MatbenchError, ValueError) as error:
             raise Refused(safe.flat(str(error))) from None
         except click.Abort:
-            self.close()  # a task may be half done
+            self.judges.close()  # a task may be half done
             raise Refused("interrupted") from None
 
 
@@ -87,7 +67,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Forget `%%matbench`, and end its process."""
-    shell.magics_manager.magics["cell"].pop(_NAME).__self__.close()
+    shell.magics_manager.magics["cell"].pop(_NAME).__self__.judges.close()
 
 
 @click.command(cls=Command)
@@ -107,7 +87,8 @@ def _command(
     %%matbench --sizes 1000 --baseline cublas
     """
     magic, cell = click.get_current_context().obj
-    judge = magic.judge(timing, replace(sizes, sizes=None), device, deadlines)
+    asked = replace(sizes, sizes=None), ContractOptions(()), device, deadlines
+    judge = magic.judges.get(**timing.arguments(*asked))
     judged = partial(judge.run, sizes=sizes.sizes)
     own = judged(cell, front_matter=files.given, contract=contract.asked)
     remark = ""
@@ -133,19 +114,13 @@ def _command(
 
 
 def _maps(cases: Sequence[Outcome]) -> str:
-    """Where C is wrong, of the first cases that are: images, as the names in an SVG would be those
-    of other cells, too."""
-    wrong = [(one, cells) for one in cases if isinstance(cells := one.error_map, ErrorCells)]
-    if wrong and importlib.util.find_spec("vl_convert") is None:
+    """Where C is wrong, of the first cases that are: an image, as the names in an SVG would be
+    those of other cells, too."""
+    maps = error_maps(cases)
+    if not maps:
+        return ""
+    if importlib.util.find_spec("vl_convert") is None:
         return "<p>To see where C is wrong: pip install 'matbench-cuda[plots]'</p>"
-    figures = []
-    for outcome, cells in wrong[:_MOST_MAPS]:
-        chart = error_map_chart.chart(cells, outcome.case.label, _MAP_SIDE)
-        bare = msgspec.structs.replace(chart, title="", note="")
-        image = base64.b64encode(picture.drawn([bare], "")).decode()
-        said = html.escape(safe.line(f"{chart.title}: {chart.note}"))
-        figures.append(
-            f'<figure><figcaption>{said}</figcaption><img alt="Where C is wrong" '
-            f'src="data:image/svg+xml;base64,{image}"></figure>'
-        )
-    return "".join(figures)
+    image = base64.b64encode(picture.drawn(maps, "Where C is wrong")).decode()
+    said = html.escape(safe.line("; ".join(f"{one.title}: {one.note}" for one in maps)))
+    return f'<img alt="Where C is wrong: {said}" src="data:image/svg+xml;base64,{image}">'

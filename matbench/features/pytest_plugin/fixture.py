@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import filelock
@@ -14,7 +13,7 @@ import pytest
 
 from matbench.backends.protocol import NoDeviceError
 from matbench.cache import Cache
-from matbench.cli.judge import Candidate, Judge
+from matbench.cli.judge import Candidate, Judge, Judges
 from matbench.cli.verdicts import Comparisons
 from matbench.errors import MatbenchError, UsageError, refusing
 from matbench.features.check import view
@@ -35,13 +34,8 @@ class Matmul:
     first test that needs it. Processes of pytest-xdist take turns on it.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self.options = options
-        self._ends = ExitStack()
-
-    def close(self) -> None:
-        """End the judge's process."""
-        self._ends.close()
+    def __init__(self, options: Mapping[str, Any], judges: Judges) -> None:
+        self._options, self._judges = options, judges
 
     def check(self, product: Product, *, quick: bool = False, **asked: Any) -> None:
         """Fail unless it is right at the awkward shapes of `matbench check`, or the few of
@@ -94,21 +88,21 @@ class Matmul:
             _fail(terminal.text(why, "", *table[:-1]).rstrip() if found.records else why)
         return found
 
-    @property
-    def why_no_gpu(self) -> str | None:
-        """Why a test that needs a GPU cannot run; None if it can."""
+    def require_gpu(self) -> None:
+        """Skip the test if there is no GPU to run on; a mistake in the options fails it."""
         try:
             device = self._judge.device
         except NoDeviceError as error:
-            return str(error)
-        except MatbenchError as error:  # a mistake skips no test
+            pytest.skip(str(error))
+        except MatbenchError as error:
             _fail(str(error))
-        return None if device.kind == "gpu" else f"needs a GPU; matbench would use {device.label}"
+        if device.kind != "gpu":
+            pytest.skip(f"needs a GPU; matbench would use {device.label}")
 
-    @cached_property
+    @property
     def _judge(self) -> Judge:
         with refusing("matmul_options"):
-            return self._ends.enter_context(Judge(**self.options))
+            return self._judges.get(**self._options)
 
     @contextmanager
     def _alone(self) -> Iterator[Judge]:

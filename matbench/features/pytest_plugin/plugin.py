@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from matbench.cli.judge import Judges
     from matbench.features.pytest_plugin.fixture import Matmul
 
 _MARKER, _FIXTURE = "matmul_gpu", "_matmul_gpu"
@@ -33,27 +34,23 @@ def matmul_options() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def _matmuls() -> Iterator[list[Matmul]]:
+def _matmul_judges() -> Iterator[Judges]:
     """One for all tests with the same options, which each folder's `conftest.py` may give."""
-    made: list[Matmul] = []
-    yield made
-    for one in made:
-        one.close()
+    from matbench.cli.judge import Judges
+
+    judges = Judges(16)
+    yield judges
+    judges.close()
 
 
 @pytest.fixture
-def matmul(matmul_options: dict[str, Any], _matmuls: list[Matmul]) -> Matmul:
+def matmul(matmul_options: dict[str, Any], _matmul_judges: Judges) -> Matmul:
     """Checks products of matrices, and compares their speed: docs/pytest.md."""
     from matbench.features.pytest_plugin.fixture import Matmul
 
-    for one in _matmuls:
-        if one.options == matmul_options:
-            return one
-    _matmuls.append(Matmul(matmul_options))
-    return _matmuls[-1]
+    return Matmul(matmul_options, _matmul_judges)
 
 
 @pytest.fixture(name=_FIXTURE)
 def _needs_gpu(matmul: Matmul) -> None:
-    if (reason := matmul.why_no_gpu) is not None:
-        pytest.skip(reason)
+    matmul.require_gpu()

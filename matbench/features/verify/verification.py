@@ -31,8 +31,8 @@ _ROWS = 64
 #: A sum of errors with random signs exceeds so many roots of the sum of their squares with a
 #: probability of at most 5·10⁻¹¹ (Hoeffding, 1963).
 _DEVIATIONS = 7
-#: The names of 8-bit types in other libraries; what a kernel's pointers to each type are called.
-_FOREIGN: dict[str, model.Storage] = {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2"}
+#: By what other libraries call them; what a kernel's pointers to each type are called.
+_FOREIGN = {name: storage for storage, name in model.FOREIGN.items()}
 _POINTERS = {storage: text for text, storage in reversed(model.STORAGE.items())}
 
 
@@ -128,7 +128,7 @@ def _on_host(X: Any, name: str) -> tuple[Array, model.Storage]:
     with refusing(name):
         for copy in ("detach", "cpu", "get", "copy_to_host"):  # PyTorch; CuPy, PyCUDA; Numba
             X = getattr(X, copy)() if kind and hasattr(X, copy) else X
-        if kind in ("bfloat16", *_FOREIGN) and hasattr(X, "float"):
+        if kind in _FOREIGN and hasattr(X, "float"):
             X = X.float()  # types of PyTorch that NumPy does not have
         if not hasattr(X, "__array__") and hasattr(X, "__cuda_array_interface__"):
             X = importlib.import_module("cupy").asarray(X).get()
@@ -145,14 +145,13 @@ def _on_host(X: Any, name: str) -> tuple[Array, model.Storage]:
 def _kernel(kinds: tuple[model.Storage, ...], **claims: Any) -> Kernel:
     """A kernel with such arrays that makes these claims; `UsageError` if there can be none."""
     kind, of_B, result = kinds
-    table = {"name": "verify", "launch": {"block": (1,), "grid": (1,)}}
+    pointers = [model.Parameter(_POINTERS[of], of, pointer=True) for of in kinds]
+    table = {"name": "verify", "launch": {"block": (1,), "grid": (1,)}, "parameters": pointers}
     try:
         kernel = msgspec.convert(table | {k: v for k, v in claims.items() if v is not None}, Kernel)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `$.")
         raise UsageError(f"{where.rstrip('`')}: {reason}") from None
-    parameters = tuple(model.Parameter(_POINTERS[of], of, True) for of in kinds)
-    kernel = msgspec.structs.replace(kernel, parameters=parameters)
     usual = ("float32", "tf32", "float16", "bfloat16") if kind == "float32" else (kind,)
     if of_B != kind:
         raise UsageError(f"A is {kind} and B is {of_B}; convert one of them")

@@ -2,6 +2,9 @@
 
 #include "vectors.cuh"
 
+// The sign of each product is random, which changes the sum. Powers of two move from B to A.
+#define SIGN(bits) signed_power(0, (int)((bits) & 1))
+
 extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, size_t N, int most,
                                       int vary, word *a, word *b, unsigned *C, size_t C_words,
                                       unsigned poison)
@@ -10,7 +13,7 @@ extern "C" __global__ void dot_inputs(const word *A, const word *B, size_t key, 
     for (STRIDED(i, N)) {
         const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
         const float power = vary ? signed_power(between(bits >> 1, 0, most), 0) : 1.0f;
-        a[i] = word_of(sign_of(bits) * power * value_of(A[at]));
+        a[i] = word_of(SIGN(bits) * power * value_of(A[at]));
         b[i] = word_of(1.0f / power * value_of(B[at]));
     }
     for (STRIDED(i, C_words))
@@ -26,7 +29,7 @@ extern "C" __global__ void dot_sums(const word *A, const word *B, size_t key, si
     for (STRIDED(i, N)) {
         const size_t at = ROTATED(i), bits = vary ? drawn(key, i + 100) : 0;
         const double product = (double)value_of(A[at]) * value_of(B[at]);
-        sum += sign_of(bits) * product;
+        sum += SIGN(bits) * product;
         size += fabs(product);
         squares += product * product;
     }

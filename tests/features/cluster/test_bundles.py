@@ -12,7 +12,7 @@ from matbench.bench.session import Session
 from matbench.errors import UsageError
 from matbench.features.cluster import bundles
 from matbench.kernelfile import catalogue, includes, sweep
-from matbench.model import Kernel, Problem
+from matbench.model import CUBLAS, Kernel, Problem
 
 BODY = '#include "one.h"\n#include <two.h>\n' + GOOD_BODY.replace("= sum;", "= ONE * TWO * sum;")
 
@@ -91,4 +91,4 @@ def test_a_baseline_takes_its_header_along(tmp_path: Path) -> None:
     [cublas] = [kernel for kernel in catalogue.builtin() if kernel.name == "cublas"]
     unpacked = bundles.unpacked(bundles.packed(cublas), tmp_path)
     assert [path.name for path in includes.folders(unpacked)[0].glob("*.cuh")] == ["cublas.cuh"]
-    assert (unpacked.library, includes.again(unpacked)) == ("baseline", unpacked.includes)
+    assert (unpacked.kind, includes.again(unpacked)) == (CUBLAS, unpacked.includes)

@@ -51,7 +51,7 @@ class Machine:
         monkeypatch.setattr(doctor, "_PCI_DEVICES", self.pci)
         monkeypatch.setattr(doctor, "_PARAMETERS", self.params)
         monkeypatch.setattr(libcuda, "_DEVICE_FILE", self.device_file)
-        monkeypatch.setattr(libcuda, "library", lambda: None)
+        monkeypatch.setattr(libcuda, "loaded", lambda: None)
         monkeypatch.setattr(opencl, "devices", lambda: [CPU])
         monkeypatch.setattr(looking, "try_out", lambda: None)
         # This machine's own toolkit and tools are out of sight.
@@ -69,7 +69,7 @@ class Machine:
         library = drivers.loaded(
             self.folder / "-".join(["driver", *map(str, about.values())]), **about
         )
-        self.patch.setattr(libcuda, "library", lambda: library)
+        self.patch.setattr(libcuda, "loaded", lambda: library)
 
     def module(self, name: str, module: Any) -> None:
         self.patch.setitem(sys.modules, name, module)
@@ -167,7 +167,7 @@ def broken_driver(machine: Machine) -> None:
 
 def lost_library(machine: Machine) -> None:
     machine.device_file.touch()
-    machine.patch.setattr(libcuda, "library", lambda: None)
+    machine.patch.setattr(libcuda, "loaded", lambda: None)
 
 
 def lost_cublas(machine: Machine) -> None:
@@ -342,7 +342,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(compilation, "_wheels", lambda: [site / "nvidia"])
     monkeypatch.setattr(compilation, "find", lambda: root / "bin" / "nvcc")
     driver, library = drivers.driver(tmp_path / "driver"), drivers.loaded(tmp_path)
-    monkeypatch.setattr(libcuda, "library", lambda: library)
+    monkeypatch.setattr(libcuda, "loaded", lambda: library)
     monkeypatch.setattr(libcuda, "path", lambda: driver)
     for name in ("CPATH", "LIBRARY_PATH", "LDFLAGS"):
         monkeypatch.delenv(name, raising=False)
@@ -414,7 +414,7 @@ def test_a_toolkit_needs_no_wheels_and_no_driver(
 ) -> None:
     nvcc = drivers.nvcc(tmp_path / "cuda-12" / "bin" / "nvcc")
     monkeypatch.setattr(compilation, "find", lambda: nvcc)
-    monkeypatch.setattr(libcuda, "library", lambda: None)
+    monkeypatch.setattr(libcuda, "loaded", lambda: None)
     assert pip() == ["--no-cache-dir matbench-cuda[cuda] root=cuda-12"]
 
 

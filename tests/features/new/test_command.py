@@ -20,13 +20,14 @@ from matbench.kernelfile.sizes import parse_problems
 from matbench.kernelfile.syntax import without_comments
 from matbench.model import FrontMatter, Kernel
 
-WITH_SOURCE = [kernel for kernel in catalogue.builtin() if kernel.source]
+COPIED = [k for k in catalogue.builtin() if k.source and not k.kind.is_library]
+TILED = next(kernel for kernel in COPIED if kernel.name == "tiled")
 
 
 @pytest.mark.parametrize(
     "origin",
     some(
-        [kernel.name for kernel in WITH_SOURCE],
+        [kernel.name for kernel in COPIED],
         *("tiled", "dot-tree", "cubes-block", "reverse-blocks"),
     ),
 )
@@ -78,7 +79,7 @@ def test_the_headers_of_a_kernel_come_along(tmp_path: Path, matbench: Matbench) 
         assert (f"wrote {header}, which it includes\n" in result.output) == (name == "mine")
         [included] = catalogue.load(tmp_path / f"{Path(name).stem}.cu").includes
         assert included.path == str(header)
-    [original] = next(one for one in WITH_SOURCE if one.name == "vectorized").includes
+    [original] = next(one for one in COPIED if one.name == "vectorized").includes
     assert header.read_bytes() == Path(original.path).read_bytes()
     assert len([*tmp_path.iterdir()]) == 3
 
@@ -109,7 +110,7 @@ def test_nothing_is_replaced(tmp_path: Path, matbench: Matbench) -> None:
 def test_a_workload_has_a_kernel_to_begin_with(tmp_path: Path, matbench: Matbench) -> None:
     matbench("new", "mine", "--output", tmp_path)
     assert "naive-2d" in (tmp_path / "mine.cu").read_text(encoding="utf-8").split("// ///")[2]
-    for name in {kernel.workload for kernel in WITH_SOURCE}:
+    for name in {kernel.workload for kernel in COPIED}:
         matbench("new", f"my-{name}", "--workload", name, "--output", tmp_path)
         assert catalogue.load(tmp_path / f"my-{name}.cu").workload == name
 
@@ -123,10 +124,6 @@ def test_a_full_disk_leaves_no_half_of_a_file(matbench: Matbench, tmp_path: Path
 
 
 # What a copy has of its origin
-
-
-COPIED = [kernel for kernel in WITH_SOURCE if kernel.library != "baseline"]
-TILED = next(kernel for kernel in COPIED if kernel.name == "tiled")
 
 
 def made(name: str, origin: Kernel = TILED) -> Kernel:

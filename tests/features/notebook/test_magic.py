@@ -79,10 +79,13 @@ def test_a_wrong_kernel_has_a_map_of_its_errors(source: str, run: Cell) -> None:
     shown = run(f"%%matbench --sizes 33\n{source}")
     assert shown.went_through
     assert "it leaves out the last term of K" in shown.html
-    assert "<figcaption>" in shown.html
-    [image] = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', shown.html)
+    [[said, image]] = re.findall(
+        r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]+)"', shown.html
+    )
+    assert re.match(r"Where C is wrong: (mine|candidate) .* at 33: .*1,089 of 1,089 elements", said)
     svg = base64.b64decode(image).decode()
     assert "row of C" in svg
+    assert ">Where C is wrong</text>" in svg
     assert len(re.findall("<path", svg)) > 33 * 33
     assert ("none of the calls of" in shown.text) == (source is BARE)
 
@@ -109,15 +112,16 @@ def test_jupyter_shows_nothing_else(run: Cell, shell: Any, monkeypatch: pytest.M
 def test_one_process_stays_warm_between_cells(run: Cell, shell: Any) -> None:
     magic = shell.magics_manager.magics["cell"]["matbench"].__self__
     run(f"%%matbench --sizes 33\n{kernel_text()}")
-    judge = magic._judge
+    [judge] = magic.judges._made.values()
     two = f"{PRODUCT}\n{PRODUCT.replace('product', 'other')}"
     named = run(f"%%matbench --sizes 64 --contract transpose=NN --entry product\n{two}")
     assert re.search("^product ", named.text, re.MULTILINE)
-    assert magic._judge is judge
+    assert [*magic.judges._made.values()] == [judge]
     run(f"%%matbench --sizes 64 --timeout 1\n{kernel_text('endless', body=SPIN_BODY)}")
-    assert magic._judge is not judge
+    assert not judge._end.alive
+    [judge] = magic.judges._made.values()
     assert shell.run_cell("%unload_ext matbench").success
-    assert magic._judge is None
+    assert not judge._end.alive
     assert "`%%matbench` not found" in run(f"%%matbench\n{PRODUCT}").printed
 
 

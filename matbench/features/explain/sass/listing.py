@@ -102,13 +102,13 @@ _BANK = re.compile(r"EIATTR_PARAM_CBANK.*?\.word.*?\.short\s+(0x\w+)", re.DOTALL
 
 def function(listing: str, entry: str) -> CodeListing:
     """The machine code of one entry; `ListingError` if the listing does not have it."""
-    code = _section(listing, f".text.{entry}")
-    if code is None:
+    section = _section(listing, f".text.{entry}")
+    if section is None:
         raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
     labels: dict[str, int] = {}
     lines: list[tuple[int, str, int]] = []
     waiting: list[str] = []
-    for line in _LINE.finditer(code):
+    for line in _LINE.finditer(section):
         if line["label"]:
             waiting.append(line["label"])
             continue

@@ -14,7 +14,7 @@ from matbench.features.explain.architectures import device_of, named
 from matbench.features.explain.record import MachineCode, NotDerived
 from matbench.features.explain.sass import effects, flow, listing, pipes
 from matbench.kernelfile import catalogue, sweep
-from matbench.model import Kernel, Problem
+from matbench.model import CUDA_C, Kernel, Problem
 
 pytestmark = needs_nvdisasm
 
@@ -77,7 +77,7 @@ QUICK = ("naive-2d", "tiled", "thread-tile-1d")
 KERNELS = {
     kernel.name: kernel
     for kernel in catalogue.builtin()
-    if kernel.source and not kernel.on_host and kernel.library is None
+    if kernel.source and not kernel.on_host and kernel.kind == CUDA_C
 }
 NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in KERNELS]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import ran
-from support.paths import ROOT
+from support.paths import ROOT, programs
 from support.toml import table
 
 import matbench
@@ -39,28 +39,7 @@ HEAVY = {
     "cuda", "dask", "distributed", "ml_dtypes", "pycuda", "pynvml", "pyopencl", "scipy",
     "tree_sitter", "tree_sitter_cuda", "vl_convert", "watchfiles",
 }  # fmt: skip
-STARTS = """
-import contextlib, io, sys
-from click.shell_completion import BashComplete
-from matbench.cli import main, registry
-
-def loaded():
-    return sorted({*sys.argv[1:]} & {*sys.modules})
-
-def exit_code(*words):
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            main(words, prog_name="matbench")
-        except SystemExit as end:
-            return end.code
-
-for name in registry.COMMANDS:
-    codes = exit_code(name, "--help"), exit_code(name, "no/such.cu")
-    completed = BashComplete(main, {}, "matbench", "").get_completions(["run"], "tile")
-    print(name, *codes, *(item.value for item in completed if item.value == "tiled"), *loaded())
-registry.load("worker.worker")
-print(*loaded())
-"""
+STARTS = programs(__file__)["starts every command"]
 CPLUSPLUS = re.compile(
     r"\b(?:alignas|auto|class|const_cast|constexpr|decltype|delete|namespace|new|nullptr|operator"
     r"|reinterpret_cast|static_assert|static_cast|template|this|throw|typename|using|virtual)\b"

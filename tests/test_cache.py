@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.disk import full_after
 from support.optional import present
+from support.paths import programs
 
 from matbench import temporary as folders
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache
@@ -271,15 +272,7 @@ def test_a_full_disk_keeps_nothing_and_breaks_nothing(cache: Cache) -> None:
     assert len(list(cache.folder.iterdir())) == 1
 
 
-WRITER = """
-import sys
-from matbench.cache import Cache
-cache = Cache(limit_bytes=40_000)
-for turn in range(200):
-    key = str(turn % 20)
-    value = cache.get_or_make(key, lambda: key.encode() * 3000)
-    assert bytes(value) == key.encode() * 3000, turn
-"""
+WRITER = programs(__file__)["writes to the cache"]
 
 
 def test_several_processes_share_it(tmp_path: Path) -> None:

@@ -21,32 +21,9 @@ from support.toml import table
 
 from matbench.cli import main
 
-#: Why a command is not run here; the first that is found in it.
-ONLY_PARSED = {
-    r"--cluster|^dask |^ssh ": "needs a cluster",
-    r"--(counters|sanitize|cold)|cublas-dot|--device all": "needs a GPU",
-    r"product\.py": "needs Triton",
-    r"s?gemm\.c(u|pp) ": "needs CUDA, or a library",
-    r"model_new|submission\.py|solve\.cu|solution\.": "needs PyTorch or CUDA",
-    r"^matbench doctor --install": "installs a toolkit",
-    r"^matbench watch": "ends with Ctrl-C",
-    r"^matbench compare tiled --against|\.cu@": "needs a repository with that revision",
-    r"^matbench history": "needs a repository with several versions",
-    r"\.\.4|4096|--group|--repeat|2\^2[48]|1000000": "takes minutes without a GPU",
-    r"^make |^pip download|--find-links|^uvx |^pipx ": "needs a network",
-}
-#: Exit codes other than 0 that the pages tell; noise decides between verdicts.
-EXIT_CODES = {
-    r"adopt last-row.cu": {1},
-    r"check strip.cu": {1},
-    r"--fail-if-slower": {0, 1, 3},
-    r"--at-least": {0, 1},
-}
-#: Commands that take so long that they run before a release.
-LONG = (
-    r"--sustained|--sizes [2-9]\d\d|explain|compare|cubes|grade|blocks tiled|check [ms]"
-    r"|plot|results/|adopt|blocks|--baseline|--smoke|run sgemm.cuh$"
-)
+PATTERNS = table(Path(__file__).with_name("commands-of-the-docs.toml"))
+ONLY_PARSED, EXIT_CODES = PATTERNS["only-parsed"], PATTERNS["exit-codes"]
+LONG = "|".join(PATTERNS["long"]["patterns"])
 #: Empties the cache, which all tests share.
 CLEARS = "--clear-cache"
 BARE = kernel_text("mine").partition("// ///\n")[2].replace("TILE", "16")
@@ -197,7 +174,7 @@ def test_a_command_runs(
     made = written(words)
     if made is not None:
         made.unlink(missing_ok=True)
-    codes = next((c for pattern, c in EXIT_CODES.items() if re.search(pattern, text)), {0})
+    codes = next((c for pattern, c in EXIT_CODES.items() if re.search(pattern, text)), [0])
     result = matbench(*words, code=None)
     assert result.exit_code in codes, result.output
     assert result.stdout if made is None or result.exit_code else made.stat().st_size

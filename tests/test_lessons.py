@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import msgspec
 import pytest
-from support import record_files
+from support import record_files, toml
 from support.h200 import H200
 from support.machine_code import needs_nvdisasm
 from support.paths import ROOT, script
@@ -95,19 +95,7 @@ def test_the_gallery_shows_what_is_no_rung() -> None:
 
 
 #: The field's words, by the section that first shows what they mean.
-WORDS = {
-    "What can be reached": ("arithmetic intensity", "roofline", "memory-bound", "compute-bound",
-                            "latency", "instruction-level parallelism", "bank conflict"),
-    "1 thread-1d": ("coalesced",), "2 tiled": ("shared memory tiling",),
-    "3 thread-tile-1d": ("thread tile", "register tiling"),
-    "4 thread-tile-2d": ("outer product", "occupancy"), "5 vectorized": ("vectorized", "padding"),
-    "6 double-buffered": ("double buffering", "software pipelining", "mainloop", "epilogue"),
-    "7 async-copied": ("multistage",), "8 warp-tiled": ("warp tile",), "9 prefetched": ("wave",),
-    "10 pipelined": ("register bank conflict", "serpentine"),
-    "11 copy-engine": ("Tensor Memory Accelerator", "warp specialization", "swizzle"),
-    "13 banked-sums": ("persistent kernel", "tile scheduler", "Stream-K"),
-    "14 tensor-cores": ("fragment",), "15 tensor-fragments": ("threadblock swizzle",),
-}  # fmt: skip
+WORDS = toml.table(Path(__file__).with_name("words-of-lessons.toml"))
 
 
 @pytest.mark.parametrize("title", WORDS)

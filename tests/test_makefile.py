@@ -10,23 +10,12 @@ from pathlib import Path
 import pytest
 from support import drivers
 from support.optional import present
-from support.paths import ROOT
+from support.paths import ROOT, programs
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
 #: Makes an environment whose programs write down their arguments; `matbench` fails if told to.
-PYTHON = """
-[ "$2" = venv ] || exit 0
-mkdir -p .venv/bin
-for name in python pip matbench; do
-  printf '#!/bin/sh\\necho "%s $*" >> ran\\n' $name > .venv/bin/$name
-  chmod +x .venv/bin/$name
-done
-if [ -n "$FAILS" ]; then
-  echo 'case "$1" in doctor) echo "matbench: no C++ compiler" >&2; exit 2;; esac' \\
-    >> .venv/bin/matbench
-fi
-"""
+PYTHON = programs(__file__)["a Python that notes what is run"]
 
 
 class Project:

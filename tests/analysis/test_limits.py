@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
+from support.golden import TableRegression
 from support.h200 import H200
 from support.optional import present
 from support.records import outcome
 
 from matbench.analysis import limits
-from matbench.model import Arithmetic, Precision, Storage
+from matbench.model import Arithmetic
 from matbench.records.outcome import Claims
 
 
-@pytest.mark.parametrize(
-    ("precision", "lanes"),
-    [("float32", 128), ("float16", 2048), ("tf32", 1024), ("float64", 128), ("e4m3", 4096),
-     ("e5m2", 4096), ("int8", 4096)],
-)  # fmt: skip
 def test_the_clock_allows_the_lanes_of_a_unit_times_multiprocessors(
-    precision: Precision, lanes: int
+    table_regression: TableRegression,
 ) -> None:
-    assert limits.of_clock(H200, 1000, precision) == 132 * lanes * 2 * 1e9
+    """Those that multiply in a precision, and the fastest for operands whose rate is known, on an
+    architecture. float64 is done by tensor cores if there are any."""
 
+    def lanes(question: str) -> str:
+        of, kind, capability = question.split()
+        major, minor = map(int, capability.split("."))
+        device = msgspec.structs.replace(H200, compute_capability=(major, minor))
+        precision: Any = kind
+        if of == "fastest":
+            floor = limits.floor_of_operations(1_000_000, device, 1000, precision)
+            return f"{1_000_000 / (132 * 2 * floor.ns):g}" if floor else "not known"
+        rate = limits.of_clock(device, 1000, precision)
+        return f"{rate / (132 * 2 * 1e9):g}" if rate else "not known"
 
-@pytest.mark.parametrize(
-    ("capability", "lanes"), [((7, 0), 32), ((8, 0), 64), ((8, 6), 2), ((9, 0), 128)]
-)
-def test_float64_is_done_by_tensor_cores_if_there(capability: tuple[int, int], lanes: int) -> None:
-    device = msgspec.structs.replace(H200, compute_capability=capability)
-    assert limits.of_clock(device, 1000, "float64") == 132 * lanes * 2 * 1e9
+    table_regression("lanes.txt", lanes)
 
 
 def test_a_case_is_limited_by_what_it_multiplies_with() -> None:
@@ -80,25 +84,6 @@ def test_the_fastest_unit_counts_even_for_float32() -> None:
     assert floor.ns == pytest.approx(2 * 8192**3 / (132 * 2048 * 2 * 1.98e9) * 1e9)
     assert limits.floor_of_operations(1000, H200, None) is None
     assert limits.floor_of_operations(0, H200, 1980) is None
-
-
-@pytest.mark.parametrize(
-    ("capability", "storage", "lanes"),
-    [
-        ((9, 0), "float16", 2048), ((9, 0), "e4m3", 4096), ((9, 0), "int8", 4096),
-        ((8, 0), "int8", 2048), ((7, 5), "int8", 1024), ((8, 9), "e4m3", 1024),
-        ((6, 1), "float32", 128), ((6, 1), "int8", None),  # four products in an instruction
-        ((8, 6), "float32", None), ((12, 0), "bfloat16", None), ((12, 0), "e4m3", None),
-    ],
-)  # fmt: skip
-def test_the_fastest_unit_is_one_for_the_operands_whose_rate_is_known(
-    capability: tuple[int, int], storage: Storage, lanes: int | None
-) -> None:
-    device = msgspec.structs.replace(H200, compute_capability=capability)
-    floor = limits.floor_of_operations(1_000_000, device, 1000, storage)
-    assert (floor is None) == (lanes is None)
-    if floor is not None:
-        assert floor.ns == pytest.approx(1_000_000 / (132 * (lanes or 0) * 2))
 
 
 @pytest.mark.parametrize(("ns", "beyond"), [(94.9, True), (95.1, False), (100.0, False)])

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.kernels import kernel_text, saved, text_of
+from support.paths import programs
 from support.sources import ONE, launched
 
 from matbench import backends, cache
@@ -50,25 +51,7 @@ def kernel_of(tmp_path: Path, text: str) -> Kernel:
 # -- devices -------------------------------------------------------------------------------------
 
 
-LOOK = """
-import ctypes, os, sys
-from pathlib import Path
-from typing import Any
-from matbench import backends
-from matbench.backends.protocol import UnavailableError
-
-load = ctypes.CDLL
-def refuse(name, *rest, **more):
-    if Path(name).name.startswith(sys.argv[1]):
-        raise OSError(f"{Path(name).name}: cannot allocate memory")
-    return load(name, *rest, **more)
-if sys.argv[1:]:
-    ctypes.CDLL = refuse
-try:
-    print(len(backends.devices("opencl")), "found;", os.environ.get("OCL_ICD_VENDORS"))
-except UnavailableError as error:
-    print(error)
-"""
+LOOK = programs(__file__)["looks for devices"]
 
 
 def looked(*arguments: str, **variables: str) -> str:

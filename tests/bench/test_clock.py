@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import toml
 from support.kernels import GOOD_BODY, KernelWriter
 from support.optional import present, some
 from support.paths import KERNELS
@@ -116,16 +117,8 @@ def test_a_kernel_that_could_change_it_is_refused_and_the_next_is_measured(
     assert worker.measure(case_of(write_kernel(), 128, device, TILE=16)).status == "measured"
 
 
-WAYS = {
-    "in a condition": ("", "\n#if 1\n__asm__ volatile(\"nop\");\n#endif\n"),
-    "joined": ("#define J(m) as##m\n", 'J(m) volatile("nop");'),
-    "undefined first": ("#un\\\ndef __as\\\nm__\n#define J(m) __as##m##__\n", 'J(m) ("nop");'),
-    "defined anew": ("#define __asm__ __asm__\n#define J(m) __as##m##__\n", 'J(m) ("nop");'),
-    "restored": (
-        '#pragma push_macro("asm")\n#define J(m) as##m\n#pragma pop_macro("asm")\n', 'J(m) ("nop");'
-    ),
-    "as a name": ("", 'int other __as\\\nm__("malloc");'),
-}  # fmt: skip
+#: Ways to write assembly: before the kernel, and in it.
+WAYS = toml.table(Path(__file__).with_name("assembly.toml"))
 
 
 @pytest.mark.parametrize("way", WAYS)

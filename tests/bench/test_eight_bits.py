@@ -288,11 +288,6 @@ def test_grade_tells_bits_of_sums(name: str, told: str, write: Write, matbench: 
     assert "as K to the power" in printed
 
 
-def test_whole_numbers_are_not_graded(write: Write, matbench: Matbench) -> None:
-    said = matbench("grade", write("int8.cu", VARIANTS["int8"].source), code=2).stderr
-    assert "without rounding errors to grade" in said
-
-
 @pytest.mark.long
 def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench) -> None:
     source = VARIANTS["int8"].source.split("// ///\n", 1)[1].replace("unsigned char", "signed char")
@@ -305,13 +300,6 @@ def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Mat
     file = write("fp8.cu", VARIANTS["scales of rows"].source)
     matbench("run", file, "--sizes", "64", "--hot")
     assert [outcome.status for outcome in last_run()] == ["measured"]
-
-
-def test_kernels_with_other_scales_cannot_be_compared(write: Write, matbench: Matbench) -> None:
-    first = write("rows.cu", VARIANTS["scales of rows"].source.replace("eight-bits", "rows", 1))
-    second = write("all.cu", MATRIX.source.replace("eight-bits", "all", 1))
-    said = matbench("compare", first, second, "--sizes", "32", code=2)
-    assert "cannot be compared; their scales differ: rows and matrix." in said.stderr
 
 
 def test_a_mistake_in_a_table_is_one_line(

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from support import toml
 from support.cli import Matbench
 from support.golden import TableRegression
 from support.kernels import saved, text_of
@@ -24,24 +25,8 @@ from matbench.workloads.matmul import trials
 
 SOURCE = text_of("integers.cu")
 #: What takes the place of what.
-RIGHT: dict[str, tuple[str, str]] = {
-    "as it is": ("", ""),
-    "unsigned": ("int *", "unsigned *"),
-    "sums of 64 bits": ("int sum", "long long sum"),
-    "factors of 64 bits": ("A[row * K + k] *", "(long long)A[row * K + k] *"),
-}
-WRONG = {
-    "sums in float": ("int sum", "float sum"),
-    "sums in double that saturate": ("int sum", "double sum"),
-    "products in float": ("A[row * K + k] *", "(float)A[row * K + k] *"),
-    "factors of 16 bits": ("A[row * K + k] *", "(short)A[row * K + k] *"),
-    "factors of 24 bits": ("A[row * K + k] *", "(A[row * K + k] << 8 >> 8) *"),
-    "factors of 31 bits": ("A[row * K + k] *", "(A[row * K + k] & 0x7fffffff) *"),
-    "the last term left out": ("k < K", "k < K - 1"),
-    "results that saturate at 30 bits": ("alpha * sum", "alpha * min(sum, 1 << 30)"),
-    "no alpha": ("alpha * sum", "sum"),
-    "no beta": ("beta * C", "C"),
-}
+CHANGES = toml.table(Path(__file__).with_name("integers.toml"))
+RIGHT, WRONG = CHANGES["right"], CHANGES["wrong"]
 PROBLEMS = [
     Problem(1, 1, 1),
     Problem(65, 31, 129, inputs="signed", alpha=-3.0, beta=2.0),

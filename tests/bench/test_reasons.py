@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,39 +43,20 @@ def test_what_is_wrong_with_a_vector(
     table_regression("reasons-of-vectors.txt", said)
 
 
-#: Wrong elements of a C of 9 × 13 as a slice, constants, and the words for them.
-REGIONS = {
-    "the last row": (np.s_[8:, :], {"TILE": 16}, "only in the last row"),
-    "the last column": (np.s_[:, 12:], {"TILE": 16}, "only in the last column"),
-    "a row before": (np.s_[7, 1:], {"TILE": 16}, "within row 7, columns 1–12"),
-    "beyond tiles": (np.s_[6:, 11:], {"T": 5}, "only at the edge, beyond whole multiples of T = 5"),
-    "tiles of 1": (np.s_[7:9, 1:12], {"T": 1}, "within rows 7–8, columns 1–11"),
-    "rows": (np.s_[5:, :], {}, "all rows from 5 on"),
-    "columns": (np.s_[:, 3:], {}, "all columns from 3 on"),
-    "every third row": (np.s_[1::3, :], {}, "every 3rd row from 1 on"),
-    "every second column": (np.s_[:, ::2], {}, "every 2nd column from 0 on"),
-    "a tile": (np.s_[2:4, 3:5], {}, "within rows 2–3, columns 3–4"),
-    "all": (np.s_[:, :], {}, "every element"),
-}  # fmt: skip
+def test_where_c_is_wrong(table_regression: TableRegression) -> None:
+    """Of C's shape, the wrong elements as a slice, and constants."""
 
+    def words(question: str) -> str:
+        size, where, *constants = re.split(": |; ", question)
+        shape = [int(side) for side in size.split(" × ")]
+        expected = np.arange(1.0, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
+        wrong = np.zeros(shape, bool)
+        wrong[eval(f"np.s_[{where}]")] = True
+        C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
+        params = {name: int(value) for name, value in (one.split("=") for one in constants)}
+        return "; ".join(diagnosis.patterns(C, expected, wrong, params)) or "no region"
 
-def patterns(where: Any, params: dict[str, int], *shape: int) -> list[str]:
-    expected = np.arange(1.0, math.prod(shape) + 1, dtype=np.float32).reshape(shape)
-    wrong = np.zeros(shape, bool)
-    wrong[where] = True
-    C = np.where(wrong, expected**2 + 7, expected).astype(np.float32)
-    return diagnosis.patterns(C, expected, wrong, params)
-
-
-@pytest.mark.parametrize(("where", "params", "words"), REGIONS.values(), ids=REGIONS)
-def test_where_c_is_wrong(where: tuple[slice, slice], params: dict[str, int], words: str) -> None:
-    assert patterns(where, params, 9, 13) == [words]
-
-
-@pytest.mark.parametrize("ordinal", ["4th", "11th", "13th", "20th", "22nd", "101st", "110th"])
-def test_every_so_manyth_element_is_named(ordinal: str) -> None:
-    where = np.s_[0, 2 :: int(ordinal[:-2])]
-    assert patterns(where, {}, 1, 500) == [f"every {ordinal} element from 2 on"]
+    table_regression("regions.txt", words)
 
 
 @pytest.mark.parametrize("many", [2, 3])
@@ -102,10 +82,6 @@ def test_what_is_done_to_all_may_vary_a_little(share: float, is_told: bool) -> N
     ):
         told = diagnosis.patterns(C, expected, np.ones(C.shape, bool), {})
         assert (words in told) == is_told
-
-
-def test_no_region_is_named_where_there_is_none() -> None:
-    assert patterns(([0, 3, 4, 8], [0, 5, 2, 12]), {}, 9, 13) == []
 
 
 # -- a run, which names mistakes, precision and compilers' warnings ------------------------------

@@ -88,17 +88,7 @@ def test_any_record_is_shown_or_refused(
 #: `watch` never ends, `doctor` is about this machine alone, and a group alone is its help.
 LEFT_OUT = ((), ("watch",), ("doctor",))
 COMMANDS = [list(path) for path in command_paths() if path not in LEFT_OUT]
-LINES = [
-    line.split()
-    for line in (
-        "run tiled --sizes 64", "run mine.cu --output out.jsonl", "run --resume old.jsonl",
-        "compare old.jsonl new.jsonl", "report old.jsonl",
-        "report old.jsonl --picture p.svg",
-        "compare tiled naive-2d",
-        "kernels mine.cu", "check tiled", "tune tiled --budget 3s", "explain tiled --arch hopper",
-        "new mine2 --from tiled", "adopt mine.cu", "grade tiled",
-    )
-]  # fmt: skip
+LINES = [line.split() for line in Path(__file__).with_name("lines.txt").read_text().splitlines()]
 VARIABLES = st.sampled_from(
     ("MATBENCH_STATE_DIR", "MATBENCH_CACHE_BYTES", "COLUMNS", "LINES", "NO_COLOR", "TERM", "HOME",
      "XDG_STATE_HOME", "CUDA_VISIBLE_DEVICES", "LANG", "GIT_DIR", "TMPDIR", "PAGER")

@@ -11,6 +11,7 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 from support.cli import Matbench, command_at, command_paths
+from support.golden import TableRegression
 from support.kernels import GOOD_BODY, KernelWriter
 from support.terminal import on_terminal
 
@@ -156,28 +157,15 @@ def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: Kerne
     assert "02-tiled.cu\n+++ " in matbench("kernels", "tensor-cores", "--diff").stdout
 
 
-@pytest.mark.parametrize(
-    ("line", "completed"),
-    [
-        ("run til", ["plain tiled", "plain tiled-dynamic", "plain tiled-nt", "plain tiles.cu"]),
-        ("run other/ti", ["file other/ti"]),
-        ("run --baseline cublas-do", ["plain cublas-dot"]),
-        ("run --baseline cublas,num", ["plain cublas,numpy"]),
-        ("run --format ju", ["plain junit"]),
-        *(
-            (f"{words} so", ["file so"])
-            for words in (
-                "report", "adopt", "watch", "run --output", "run --resume", "history --resume",
-                "new --output", "report --picture", "report --page",
-            )
-        ),
-    ],
-)  # fmt: skip
 def test_shells_complete_names_and_files(
-    line: str, completed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_regression: TableRegression
 ) -> None:
     (tmp_path / "tiles.cu").touch()
     monkeypatch.chdir(tmp_path)
-    *words, typed = line.split()
-    found = BashComplete(main, {}, "matbench", "").get_completions(words, typed)
-    assert sorted(f"{item.type} {item.value}" for item in found) == completed
+
+    def completed(line: str) -> str:
+        *words, typed = line.split()
+        found = BashComplete(main, {}, "matbench", "").get_completions(words, typed)
+        return ", ".join(sorted(f"{item.type} {item.value}" for item in found))
+
+    table_regression("completions.txt", completed)

@@ -18,7 +18,7 @@ from PIL import Image
 from support import candidates
 from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
 from support.optional import present, some
-from support.paths import ROOT
+from support.paths import ROOT, programs
 from support.scripted import device as scripted_device
 from support.tables import compared
 
@@ -94,20 +94,6 @@ def test_a_closed_judge_starts_no_process(device: DeviceInfo) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        {"candidate": kernel_text() + "// \udc80\n"},
-        {"candidate": kernel_text() + "\0\n"},
-        {"candidate": kernel_text(), "front_matter": {"sweep": {"TILE": [object()]}}},
-        {"candidate": kernel_text(launch='block = ["TILE / 0"]\ngrid = [1]')},
-    ],
-    ids=["surrogate", "nul", "object", "division"],
-)  # fmt: skip
-def test_a_wrong_kernel_is_no_exception(given: dict[str, Any], judge: matbench.Judge) -> None:
-    assert judge.run(**given).status == "failed"
-
-
-@pytest.mark.parametrize(
     ("called", "status"), [("__popc(x)", "skipped"), ("no_such_function(x)", "failed")]
 )
 def test_a_plain_kernel_that_needs_cuda_is_skipped_on_a_cpu(
@@ -139,36 +125,6 @@ def test_candidates_are_read_a_few_ahead(scripted: matbench.Judge) -> None:
     verdicts = scripted.run_all(written())
     assert [next(verdicts).kernel for _ in range(3)] == read[:3]
     assert len(read) == AHEAD + 2
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "told"),
-    [
-        ("long" * 75 + ".cu", None, "File name too long"),
-        ("long" * 75 + ".py", None, "longlong"),
-        ("let.py", "# /// matbench\n# [let]\n# X = '1 / 0'\n# ///\n", "let.py:3: let.X '1 / 0'"),
-        (
-            "far.cubin",
-            "\x7fELF\x02" + 35 * "\0" + 8 * "\xff" + 16 * "\1",
-            "far.cubin: not a cubin: ",
-        ),
-    ],
-    ids=["long path", "long name", "let", "cubin"],
-)
-def test_whatever_a_path_or_a_file_is_is_no_exception(
-    name: str, text: str | None, told: str, judge: matbench.Judge, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    if text is not None:
-        data = text.encode("latin1")
-        if name.endswith(".cubin"):
-            data = data[:18] + b"\xbe\0" + data[20:]
-        Path(name).write_bytes(data + b"def f(A, B): return A @ B\n")
-    verdict = judge.run(name if text is None else Path(name))
-    assert verdict.status == "failed"
-    assert told in present(verdict.reason)
-    assert told in present(judge.compare("tiled", verdict.kernel).reason)
 
 
 def test_a_plain_file_is_adopted(judge: matbench.Judge, tmp_path: Path, device: DeviceInfo) -> None:
@@ -324,6 +280,9 @@ def _builds(session: Any) -> int:
 # -- as a program ----------------------------------------------------------------------------------
 
 
+PROGRAMS = programs(__file__)
+
+
 def program(text: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script without a guard for its main module."""
     file = folder / "program.py"
@@ -338,16 +297,7 @@ def program(text: str, folder: Path, **environment: str) -> subprocess.Completed
 def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    ran = program(
-        """
-        import matbench
-        print("begun")
-        judge = matbench.Judge("33", max_time=0.01)
-        print(judge.run("tiled").status, judge.run("nowhere.cu").status)
-        """,
-        tmp_path,
-        TMPDIR=str(temporary),
-    )
+    ran = program(PROGRAMS["a script without a guard"], tmp_path, TMPDIR=str(temporary))
     assert (ran.stdout, ran.stderr) == ("begun\nmeasured failed\n", "")
     assert list(temporary.iterdir()) == []
     assert not [p for p in psutil.process_iter(["cwd"]) if str(tmp_path) in (p.info["cwd"] or "")]
@@ -355,50 +305,18 @@ def test_a_script_needs_no_guard_and_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("scripted_device")
 def test_a_judge_that_is_gone_has_ended_its_process(tmp_path: Path) -> None:
-    ran = program(
-        f"""
-        import gc, psutil, matbench
-        def others():
-            started = psutil.Process().children()  # the server of processes is one
-            return [process for one in started for process in one.children(recursive=True)]
-        judge = matbench.Judge("33", max_time=0.01)
-        print(judge.run({FOREIGN!r}).status, len(others()))
-        del judge
-        gc.collect()
-        print(len(psutil.wait_procs(others(), timeout=10)[1]))
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["a judge that is let go"].replace("FOREIGN", repr(FOREIGN)), tmp_path)
     assert ran.stdout == "failed 2\n0\n", ran.stderr  # no call of it is right on that device
 
 
 def test_importing_it_loads_hardly_anything(tmp_path: Path) -> None:
-    ran = program(
-        """
-        import sys
-        before = set(sys.modules)
-        import matbench
-        loaded = {name.split(".")[0] for name in set(sys.modules) - before}
-        print(sorted(loaded & {"numpy", "click", "rich", "msgspec", "scipy"}))
-        print([name for name in matbench.__all__ if not hasattr(matbench, name)])
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["what is imported"], tmp_path)
     assert ran.stdout == "[]\n[]\n"
 
 
 def test_it_changes_nothing_of_click(tmp_path: Path) -> None:
     """A program may use click itself."""
-    ran = program(
-        """
-        import click
-        shown = click.ClickException.show
-        import matbench
-        matbench.Judge
-        print(click.ClickException.show is shown)
-        """,
-        tmp_path,
-    )
+    ran = program(PROGRAMS["click's own"], tmp_path)
     assert ran.stdout == "True\n", ran.stderr
 
 

@@ -18,6 +18,7 @@ from support import record_files
 from support.cli import QUICK, Matbench, outside, records_in
 from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text
 from support.optional import present
+from support.paths import programs
 from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
 
 from matbench.features.timeline import clocking
@@ -31,6 +32,7 @@ pytestmark = [
     pytest.mark.usefixtures("own_state", "scripted_device"),
 ]
 
+PROGRAMS = programs(__file__)
 SPIN = SPIN_BODY.partition("{")[2].rpartition("C[0]")[0]
 #: Right at n = 20; runs for a long time at 21.
 PARTLY_BODY = "#define HANGS N == 21\n" + GOOD_BODY.replace(
@@ -180,30 +182,11 @@ def test_a_killed_run_leaves_no_process_and_goes_on(partly: Path, tmp_path: Path
     assert (first, late.status) == (finished, "failed")
 
 
-PARENT = """
-import multiprocessing, sys, time
-from matbench import signals
-def child(told_by, ready):
-    if told_by == 'a pipe':
-        signals._asked_linux = lambda: False
-    signals.end_with_parent()
-    ready.set()
-    time.sleep(600)
-if __name__ == '__main__':
-    context = multiprocessing.get_context('spawn')
-    ready = context.Event()
-    context.Process(target=child, args=(sys.argv[1], ready)).start()
-    ready.wait()
-    print('ready', flush=True)
-    time.sleep(600)
-"""
-
-
 @pytest.mark.parametrize("told_by", ["the system", "a pipe"])
 def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> None:
     """Also if the system does not support a death signal."""
     script = tmp_path / "parent.py"
-    script.write_text(PARENT, encoding="utf-8")
+    script.write_text(PROGRAMS["a parent"], encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, script, told_by], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -364,40 +347,18 @@ def test_a_kernel_that_hangs_is_not_probed_to_the_end(tmp_path: Path) -> None:
     assert len(rows) > 10
 
 
-IN_A_CALLBACK = """
-class Last:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.01)
-
-try:
-    last = Last()
-    del last
-    time.sleep(20)
-except KeyboardInterrupt:
-    print("heard", signals.exit_code())
-"""
-WHILE_HELD = """
-try:
-    with signals.defer_interrupts():
-        with signals.defer_interrupts():
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-        print("to the end")
-    time.sleep(20)
-except KeyboardInterrupt:
-    print("heard", signals.exit_code())
-"""
-
-
 @pytest.mark.parametrize(
-    ("script", "said"), [(IN_A_CALLBACK, "heard 143\n"), (WHILE_HELD, "to the end\nheard 143\n")]
+    ("script", "said"),
+    [
+        ("a signal in a callback", "heard 143\n"),
+        ("a signal while it is held", "to the end\nheard 143\n"),
+    ],
 )
 def test_no_signal_is_lost(script: str, said: str) -> None:
     """Not in a callback, where Python cannot raise, nor in an uninterruptible section."""
     start = "import os, signal, time\nfrom matbench import signals\nsignals.listen()\n"
     done = subprocess.run(
-        [sys.executable, "-c", start + script], capture_output=True, text=True, timeout=15
+        [sys.executable, "-c", start + PROGRAMS[script]], capture_output=True, text=True, timeout=15
     )
     assert (done.stdout, done.stderr) == (said, "")
 

@@ -21,7 +21,7 @@ from support.functions import begin_without_isolation, measured
 from support.golden import TableRegression
 from support.kernels import saved
 from support.optional import present, some
-from support.paths import FUNCTIONS
+from support.paths import FUNCTIONS, programs
 
 import matbench as api
 from matbench import backends
@@ -44,12 +44,7 @@ FILE = FUNCTIONS / "on_cpu.py"
 
 
 #: Functions whose behaviour is tested here, by name.
-PROGRAMS = dict(
-    re.findall(
-        r"(?ms)^== (.*?)\n\n(.*?)(?=\n== |\Z)",
-        Path(__file__).with_name("programs.txt").read_text(encoding="utf-8"),
-    )
-)
+PROGRAMS = programs(__file__)
 #: The fixture `judged`: from the text of `f.py`, and what `run` takes, to the verdict.
 Judged = Callable[..., api.Verdict]
 
@@ -386,29 +381,14 @@ def test_an_array_that_is_returned_is_the_result_also_beside_C(judged: Judged) -
     assert judged("def f(A, B, C):\n    C[...] = A @ B\n    return 2 * C").status == "wrong"
 
 
-SCALED = """# /// matbench
-# storage = "int8"
-# result = "float32"
-# scales = "rows"
-# args = ["A", "B", "scale_b", "scale_a"]
-# ///
-def f(A, B, of_B, of_A):
-    assert (A.dtype, of_A.shape[0], of_B.shape[1]) == ("int8", len(A), B.shape[1])
-    return (A.astype("f4") * of_A) @ (B.astype("f4") * of_B)
-"""
+SCALED = PROGRAMS["has scales"]
 
 
 def test_operands_of_8_bits_may_have_scales(judged: Judged) -> None:
     verdict = judged(SCALED, sizes="24x40x32")
     assert verdict.status == "measured", verdict.reason
     assert judged(SCALED.replace("* of_B", "* of_B.mean()"), sizes="24x40x32").status == "wrong"
-    whole = """# /// matbench
-# storage = "int8"
-# result = "int32"
-# ///
-def f(A, B): return A.astype("i4") @ B.astype("i4")
-"""
-    assert judged(whole).status == "measured"
+    assert judged(PROGRAMS["has results of int32"]).status == "measured"
 
 
 def test_a_child_that_returns_too_does_not_measure_on(judged: Judged) -> None:

@@ -128,7 +128,7 @@ def test_verdicts(device: DeviceInfo, same: Callable[..., None]) -> None:
                 "Judge": lambda **given: api.Judge(**{"backend": device.backend, **given}),
                 "run": judge.run, "row": lambda text: judge.run(text).rows()[0],
                 "compare": judge.compare, "nan": math.nan, "inf": math.inf,
-                "LONG": "x" * 2_000_000 + "\n",
+                "LONG": "x" * 2_000_000 + "\n", "TEXT": kernel_text(),
                 "BASELINE": kernel_text("fake", front='group = "baseline"'),
             }  # fmt: skip
             for call in re.findall(r"(?m)^(?:Judge|run|row|compare)\(.*\)$", TEXTS["judge"]):

@@ -13,21 +13,14 @@ from unittest import mock
 import msgspec
 import pytest
 from support.fixtures import Noted
-from support.kernels import KernelWriter, kernel_text, own_file, refusal
+from support.golden import TableRegression
+from support.kernels import kernel_text, own_file, refusal
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, includes
 from matbench.kernelfile.catalogue import Catalogue
 from matbench.model import HOST, PYTHON, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Claims
-
-KINDS = ("bf16", "f16", "f64", "f64-emulated", "tf32")
-CUBLAS = ["cublas", *(f"cublas-{kind}" for kind in KINDS)]
-CUBLASLT = [
-    *("cublaslt-best", "cublaslt-best-bf16", "cublaslt-best-f16", "cublaslt-best-f64"),
-    *("cublaslt-best-fp8", "cublaslt-best-int8", "cublaslt-best-tf32", "cublaslt-fp8"),
-    *("cublaslt-fp8-rowwise", "cublaslt-int8"),
-]
 
 
 @pytest.mark.parametrize(
@@ -154,16 +147,6 @@ def test_only_what_is_in_matbench_s_own_folder_of_baselines_is_trusted(tmp_path:
 # -- files that cannot be read ----------------------------------------------------------------
 
 
-def test_what_cannot_be_read(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "none.cu") == ": cannot be read: No such file or directory"
-    assert refusal(tmp_path) == ": a folder without *.cu files"
-    if os.getuid():
-        path = tmp_path / "mine.cu"
-        path.write_text(kernel_text())
-        path.chmod(0)
-        assert refusal(path) == ": cannot be read: Permission denied"
-
-
 def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     with (tmp_path / "large.cu").open("wb") as file:
         file.truncate(2**40)
@@ -242,35 +225,17 @@ def test_a_copy_of_a_baseline_is_no_other_kernel(tmp_path: Path) -> None:
         catalogue.told_apart([changed])
 
 
-def test_names_and_groups() -> None:
-    everything = Catalogue(catalogue.builtin())
-    assert everything.get("tiled").name == "tiled"
-    with pytest.raises(UsageError, match=r"no kernel 'tild'; did you mean 'tiled'\?"):
-        everything.get("tild")
-    with pytest.raises(UsageError, match="no kernel 'xyzzy'; see `matbench kernels`"):
-        everything.get("xyzzy")
-    names = [kernel.name for kernel in everything.group("all", None)]
-    assert sorted(names) == sorted(everything.kernels)
-    assert [kernel.name for kernel in everything.group("tutorial", "dot")] == ["dot-tree"]
-    baselines = [kernel.name for kernel in everything.group("baseline")]
-    assert baselines == [*CUBLAS, *CUBLASLT, "host-loop", "numpy"]
-
-
-def test_baselines_by_name_and_pattern() -> None:
+def test_baselines_by_name_and_pattern(table_regression: TableRegression) -> None:
     everything = Catalogue(catalogue.builtin())
 
-    def names(*asked: str) -> list[str]:
-        return [kernel.name for kernel in everything.baselines(asked)]
+    def names(asked: str) -> str:
+        try:
+            found = everything.baselines(eval(asked))
+        except UsageError as error:
+            return str(error)
+        return ", ".join(kernel.name for kernel in found) or "none"
 
-    assert names() == []
-    assert names("cublas") == ["cublas"]
-    assert names("numpy", "cublas-tf32", "cublas") == ["numpy", "cublas-tf32", "cublas"]
-    assert names("cublas*") == names("cublas*", "cublas") == [*CUBLAS, *CUBLASLT]
-    assert names("cublas", "cublas-*") == CUBLAS
-    assert names("cublaslt-*") == CUBLASLT
-    for unknown in ("cubla", "tiled", ""):
-        with pytest.raises(UsageError, match=r"no such baseline; available: cublas, .*, numpy$"):
-            names(unknown)
+    table_regression("baselines.txt", names)
 
 
 # -- which kernel follows which ------------------------------------------------------------------
@@ -339,20 +304,6 @@ def test_a_loop_is_an_error(text: str, loop: str) -> None:
         Catalogue(tree(text).values())
     assert set(str(refused.value).split(": ")[-1].split(" → ")) == set(loop.split(" → "))
     assert Catalogue(tree("a b<a c<b").values()).kernels.keys() == {"a", "b", "c"}
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
-        ('"mine"', "previous: a kernel cannot follow itself"),
-        ('"Not a name"', "name 'Not a name': use lower-case letters"),
-        ("3", "`previous`"),
-    ],
-)
-def test_what_cannot_be_previous(value: str, reason: str, write_kernel: KernelWriter) -> None:
-    path = write_kernel("mine", front=f"previous = {value}")
-    with pytest.raises(UsageError, match=rf"mine\.cu:4: .*{reason}"):
-        catalogue.load(path)
 
 
 def test_it_is_part_of_nothing_that_is_built_claimed_or_measured(tmp_path: Path) -> None:

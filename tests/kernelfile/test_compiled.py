@@ -128,26 +128,6 @@ def test_a_struct_cannot_be_passed(tmp_path: Path) -> None:
         catalogue.load(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "reason"),
-    [
-        ("a.ptx", b"__global__ void f() {}", "not PTX: no line `.target sm_…`"),
-        ("a.ptx", b"    .target sm_80", "not PTX: it has no kernel"),
-        ("a.ptx", b"\x7fELF\x02\xff", "not UTF-8 text; is it a kernel file?"),
-        ("a.cubin", b"__global__ void f() {}", "not a cubin: not machine code of CUDA in ELF"),
-        ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20), "not a cubin: unpack_from"),
-        ("a.cubin", b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(99),
-         "not a cubin: it has no kernel"),
-    ],
-)  # fmt: skip
-def test_other_files_are_refused(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(data)
-    with pytest.raises(UsageError) as error:
-        catalogue.load(path)
-    assert str(error.value).startswith(f"{path}: {reason}")
-
-
 def test_a_section_with_an_endless_name_is_refused(tmp_path: Path) -> None:
     start = b"\x7fELF\x02" + bytes(13) + b"\xbe\0" + bytes(20)
     header = start + struct.pack("<QI8x2H", 64, 0, 1, 0) + struct.pack("<I20x2Q24x", 0, 128, 0)

@@ -8,38 +8,29 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.golden import TableRegression
 
 from matbench.kernelfile import expressions
 from matbench.kernelfile.expressions import ExpressionError
 
 VALUES: dict[str, int | float] = {"M": 1000, "N": 33, "K": 7, "TILE": 16, "limit": 49152}
 
-#: Each would call, import, loop, look inside, or grow too large if it were let.
-HOSTILE = [
-    "9**9**9", "9**9**9**9", "2**(2**64)", "M**M", "2**-1", "2**0.5**99999", "10**300",
-    "2**64 * 2**64 * 2**64 * 2**64 * 2", "1e400", "-1e400", "1e400 - 1e400", "9" * 299, "9" * 10**6,
-    "1" + "+1" * 10**5, "(" * 5000 + "1" + ")" * 5000, "(-8)**0.5", "'M' * 10**9",
-    "'M'", "b'M'", "f'{M}'", "[1] * 10**9", "[M]", "(1, 2)", "{1: 2}", "{1}", "1, 2", "M[0]",
-    "[x for x in M]", "sum(x for x in (1, 2))",
-    "lambda: 1", "(lambda: 1)()", "M.real", "M.__class__", "().__class__.__base__", "__import__",
-    "__import__('os').system('true')", "__builtins__", "open('x')", "exec('1')", "print(1)",
-    "int(1)", "max", "ceil_div", "max(1, 2)(3)", "max(M)", "max()", "max(*[1, 2])",
-    "max(1, 2, key=abs)", "max(**{})", "ceil_div(1)", "ceil_div(1, 2, 3)", "min(max, 1)", "M := 1",
-    "(M := 1)", "M = 1", "import os", "1; 2", "1\n2", "yield", "await M", "*M", "~M", "M << 64",
-    "M >> 1", "M & 1", "M | 1", "M ^ 1", "M @ 1", "M is 1", "1 in (1,)", "1j", "None", "...",
-    "unknown", "m", "M.N", "", " ", "\t", "#", "\0", "M\0", "\ud800", "1 if M else", "1 +",
-    "5 // 0", "5 % 0", "5 / 0", "ceil_div(1, 0)", "is_power_of_two()", "is_power_of_two(1, 2)",
-]  # fmt: skip
 
+def test_what_is_no_bounded_arithmetic_is_refused_at_once(
+    table_regression: TableRegression,
+) -> None:
+    """Each would call, import, loop, look inside, or grow too large if it were let."""
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:40]))
-def test_what_is_no_bounded_arithmetic_is_refused_at_once(text: str) -> None:
-    started = time.process_time()
-    with pytest.raises(ExpressionError) as refused:
-        expressions.evaluate(text, VALUES)
-    assert time.process_time() - started < 2
-    assert 0 < len(str(refused.value)) < 200
-    assert "\n" not in str(refused.value)
+    def refused(text: str) -> str:
+        started = time.process_time()
+        with pytest.raises(ExpressionError) as raised:
+            expressions.evaluate(eval(text), VALUES)
+        assert time.process_time() - started < 2
+        assert 0 < len(str(raised.value)) < 200
+        assert str(raised.value).isprintable()
+        return str(raised.value)
+
+    table_regression("hostile.txt", refused)
 
 
 def test_chains_inside_chains_take_no_longer() -> None:

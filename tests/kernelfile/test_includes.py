@@ -11,47 +11,14 @@ import msgspec
 import pytest
 from support.kernels import GOOD_BODY, kernel_text
 from support.sources import SEVERAL
+from support.toml import table
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, includes, syntax
 from matbench.kernelfile.includes import code_of
 from matbench.model import Kernel
 
-#: How the kernel includes `x.h`, the folder of that header, and the other files.
-WAYS: dict[str, tuple[str, str, dict[str, str]]] = {
-    "quotes": ('#include "x.h"', "", {}),
-    "angle brackets": ("#include <x.h>", "", {}),
-    "no blank": ('#include"x.h"', "", {}),
-    "blanks": (' \t#\tinclude   "x.h"   // why', "", {}),
-    "after a comment": ('/* why */ #include "x.h"', "", {}),
-    "after a comment of two lines": ('/* why\n */ #include "x.h"', "", {}),
-    "a comment inside": ('#/**/include/**/"x.h"', "", {}),
-    "a continued line": ('#incl\\\nude \\\n "x.h"', "", {}),
-    "carriage returns": ('int a;\r#include "x.h"\rint b;', "", {}),
-    "a macro": ('#define H "x.h"\n#include H', "", {}),
-    "a constant in the name": (
-        "#define STRING(x) #x\n#define NAME(t) STRING(tiles/t.h)\n#include NAME(x)", "tiles", {},
-    ),
-    "a constant of the command line": ("#include CHOSEN", "", {}),
-    "a folder": ('#include "sub/x.h"', "sub", {}),
-    "the folder above": ('#include "../x.h"', "..", {}),
-    "nested": (
-        '#include "a/y.h"', "a/b",
-        {"a/y.h": '#include "b/z.h"\n', "a/b/z.h": '#include "x.h"\n'},
-    ),
-    "nested, beside the kernel": ('#include "a/y.h"', "", {"a/y.h": "#include <x.h>\n"}),
-    "one after the other": (
-        '#include "a/x.h"', "b",
-        {"a/x.h": '#include_next "../b/x.h"\n'},
-    ),
-    "in a circle": ('#include "y.h"', "", {"y.h": '#include "./y.h"\n#include "x.h"\n'}),
-    "under a condition": ('#if __CUDA_ARCH__ >= 900\n#include "x.h"\n#endif', "", {}),
-    "after a quote": ("const char q = '\"'; /* \" */\nconst char p = '\"'; // /*\n#include \"x.h\"",
-                      "", {}),
-    "after a string of comment signs": ('const char *s = "/*";\n#include "x.h"', "", {}),
-    "after a raw string": ('const char *s = R"-(" /* )-";\n#include "x.h"', "", {}),
-    "after a long number": ("int n = 1'000; char q = '\"'; // /*\n#include \"x.h\"", "", {}),
-}  # fmt: skip
+WAYS = table(Path(__file__).with_name("ways.toml"))
 
 
 @pytest.fixture
@@ -78,10 +45,10 @@ def hash_of(path: Path) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_header_that_changes_appears_or_goes_is_another_kernel(way: str, folder: Path) -> None:
-    text, place, others = WAYS[way]
-    path = written(folder, text, **others)
+    row = WAYS[way]
+    path = written(folder, row["text"], **row.get("others", {}))
     without = hash_of(path)
-    header = folder / place / "x.h"
+    header = folder / row.get("place", "") / "x.h"
     header.parent.mkdir(exist_ok=True, parents=True)
     hashes = [without]
     for content in ("#define AMOUNT 1\n", "#define AMOUNT 2\n", ""):

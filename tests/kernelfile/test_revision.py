@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import Noted
+from support.golden import TableRegression
 from support.kernels import GOOD_BODY, kernel_text
 from support.optional import present
 from support.repository import commit, git
@@ -46,22 +47,13 @@ def names(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("mine.cu@v1.0@x", ("mine.cu", "v1.0@x", "")),
-        ("a@b/x.d/mine.cu@HEAD@{1}~2", ("a@b/x.d/mine.cu", "HEAD@{1}~2", "")),
-        ("f.py@origin/a.b::g", ("f.py", "origin/a.b", "g")),
-        ("mine.cu@HEAD^{/a::b}", ("mine.cu", "HEAD^{/a::b}", "")),
-        ("mine.cu@", ("mine.cu", "", "")),
-        ("tiled@main", None),
-        ("f.py::g", None),
-    ],
-)
-def test_the_first_at_after_a_suffix_divides(name: str, meant: tuple[str, str, str] | None) -> None:
-    found = revision.named(name)
-    assert (found and (found.shown, found.revision, found.function)) == meant
-    assert found is None or str(found) == name
+def test_the_first_at_after_a_suffix_divides(table_regression: TableRegression) -> None:
+    def meant(name: str) -> str:
+        found = revision.named(name)
+        assert found is None or str(found) == name
+        return str(found and (found.shown, found.revision, found.function))
+
+    table_regression("versions.txt", meant)
 
 
 def test_a_path_that_is_there_is_no_version(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

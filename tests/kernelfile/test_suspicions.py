@@ -10,63 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.cli import Matbench
+from support.golden import TableRegression
 from support.kernels import GOOD_BODY, kernel_text, refusal
 from support.paths import FOREIGN
 
 from matbench.features.adopt import hints
 from matbench.kernelfile import catalogue, signature, suspicions
 from matbench.model import Kernel, LaunchRules
-
-#: Bodies of kernels with helpers, and what is said; the body's first line is line 6.
-DIVERGENT = {
-    "if (col < N) { __syncthreads(); }": "`__syncthreads()` at mine.cu:6 is under",
-    "bool in = col < N;\nif (in)\n wait();": "`wait()` at mine.cu:8 is under a condition (line 7)",
-    "if (me() < N) BARRIER;": "`BARRIER` at mine.cu:6 is under",
-    "if (col >= N)\n    return;\nSYNC();": "`SYNC()` at mine.cu:8 is missed by threads that leave",
-    "for (int k = threadIdx.x; k < N; k += 8)\n    SYNC();": "`SYNC()` at mine.cu:7 is under",
-    "int k = col;\nwhile (k++ < N) { __syncthreads_or(1); }": "`__syncthreads_or()` at mine.cu:7",
-    "for (int k = 0; k < N; ++k) { if (k > col) break; SYNC(); }": "`SYNC()` at mine.cu:6 is",
-    "for (;;) { SYNC(); if (col > 3) continue; A[0] = 1; }": "`SYNC()` at mine.cu:6 is missed",
-    "if (col < N) cg::this_thread_block().sync();": "`cg::this_thread_block().sync()` at mine.cu:6",
-}
-DIVERGENT |= {
-    f"if ({of_a_thread} < 3) SYNC();": "`SYNC()` at mine.cu:6 is under"
-    for of_a_thread in ("thread_rank()", "thread_index().x", "laneid", "lane_id()")
-}
-UNSET = {
-    "float sum;\nfor (int k = 0; k < N; ++k) sum += A[k];\nA[0] = sum;": "`sum` at mine.cu:6",
-    "float r[2][2];\nr[0][1] += A[0];": "`r` at mine.cu:6",
-    "double s;\ns = fma(A[0], A[1], s);": "`s` at mine.cu:6",
-    "float4 v;\nv.x -= A[0];": "`v` at mine.cu:6",
-    "int count;\ncount++;": "`count` at mine.cu:6",
-    "int last;\nA[0] = last++;": "`last` at mine.cu:6",
-}
-#: A tile in shared memory, and what its loop does; the body's first line is line 6.
-TILES = {
-    "s[0][col] = A[k]; sum += s[0][k % 9];": True,
-    "s[0][col] = A[k]; __syncthreads(); sum += s[0][k % 9];": True,
-    "s[0][col] = A[k]; __syncthreads(); sum += s[0][k % 9]; SYNC();": False,
-    "s[0][col] = A[k]; wait(); sum += s[0][k % 9]; wait();": False,
-    "two[k % 2][0][col] = A[k]; __syncthreads(); sum += two[k % 2][0][1];": False,
-    "two[k % 2][0][col] = A[k]; sum += two[k % 2][0][1];": True,
-    "s[0][col] += s[0][k]; __syncthreads();": False,
-    "s[0][col] = s[0][col] + s[0][k]; __syncthreads();": False,
-    "s[0][col] = A[k];": False,
-    "A[col] = A[k];": False,
-}
-UNSUSPICIOUS = [
-    "if (blockIdx.x > 2) SYNC();",
-    "for (int s = blockDim.x / 2; s > 0; s /= 2) { if (col < s) A[col] = 1; SYNC(); }",
-    "SYNC(); if (col >= N) return;",
-    "while (__syncthreads_or(col < N)) A[0] = 1;",
-    "for (int k = 0; k < N; ++k) { switch (col) { case 1: break; } SYNC(); }",
-    "float sum; if (N) sum = 1; else sum = 2; sum += 3;",
-    "float r[4]; memset(r, 0, 16); r[1] += 2;",
-    "float r[4]; clear(&r[0]); r[1] += 2;",
-    "float r[2]; for (int i = 0; i < 2; ++i) r[i] = 0; r[1] += r[0];",
-    "float sum; load(sum); sum += 1; float zero[2] = {}; zero[0] += 1;",
-    "__shared__ float s[4]; s[col] += 1;",
-]
 
 
 def said(body: str, told: tuple[str, ...] = ()) -> list[str]:
@@ -81,34 +31,20 @@ def said(body: str, told: tuple[str, ...] = ()) -> list[str]:
     return list(suspicions.suspicions(kernel, told))
 
 
-@pytest.mark.parametrize(("body", "words"), DIVERGENT.items())
-def test_a_barrier_that_not_all_threads_reach_is_named(body: str, words: str) -> None:
-    [found] = said(body)
-    assert found.startswith(words)
-    assert found.endswith("that not all threads of a block may meet")
+def test_what_is_suspected(table_regression: TableRegression) -> None:
+    """In bodies of kernels with helpers, from line 6 on; also of a loop that fills tiles."""
 
+    def told(body: str) -> str:
+        kind, _, loop = body.partition("\n")
+        if kind == "a loop over tiles":
+            body = "__shared__ float s[4][9], two[2][4][9];\nfloat sum = 0;\n"
+            body += f"for (int k = 0; k < N; ++k) {{\n{loop}\n}}\nA[0] = sum;"
+        found = said(body)
+        if unset := re.match(r"`(\w+)` .* never set$", " | ".join(found)):
+            assert said(body, (f"mine.cu:7: variable '{unset[1]}' is uninitialized",)) == []
+        return " | ".join(found) or "nothing"
 
-@pytest.mark.parametrize(("body", "words"), UNSET.items())
-def test_a_sum_that_nothing_clears_is_named_once(body: str, words: str) -> None:
-    assert said(body) == [f"{words} is added to, but never set"]
-    name = words.split("`")[1]
-    assert said(body, (f"mine.cu:7: variable '{name}' is uninitialized",)) == []
-
-
-@pytest.mark.parametrize(("body", "is_suspected"), TILES.items())
-def test_a_tile_that_is_filled_again_needs_two_barriers(body: str, is_suspected: bool) -> None:
-    found = said(
-        "__shared__ float s[4][9], two[2][4][9];\nfloat sum = 0;\n"
-        f"for (int k = 0; k < N; ++k) {{\n{body}\n}}\nA[0] = sum;"
-    )
-    name = "two" if "two" in body else "s"
-    told = f"`{name}` at mine.cu:9 is filled and read in one loop; is a `__syncthreads()` missing?"
-    assert found == [told] * is_suspected
-
-
-@pytest.mark.parametrize("body", UNSUSPICIOUS)
-def test_what_is_right_is_not_suspected(body: str) -> None:
-    assert said(body) == []
+    table_regression("suspicions.txt", told)
 
 
 def test_no_right_kernel_is_suspected() -> None:
@@ -156,31 +92,27 @@ def nested(begin: str, end: str, times: int = 20_000) -> str:
     return begin * times + end * times
 
 
-#: Texts before the kernel, and the reasons.
-SOURCES = {
-    "namespaces": (nested("namespace a { ", "}"), "nested more than 1,000 levels deep"),
-    "conditions": (nested("#if 1\n", "#endif\n"), "nested more than 1,000 levels deep"),
-    "few levels": (nested("namespace a { ", "}", 150), "more than 100 levels deep"),
-    "sums": (f"int a = {'1+' * 90_000}1;", "nested more than 1,000 levels deep"),
-    "pointers": (f"int {'*' * 200_000}p;", "nested more than 1,000 levels deep"),
-    "functions": ("void f() {}\n" * 6000, "or 5,000 functions"),
-    "uses of a macro": (DEFINING + "F(a)\n" * 20_000, "expand to too much"),
-    "many macros": (DEFINING * 5000, "expand to too much"),
-    "a large macro": (GROWING, "expand to too much"),
-    "words": ("#define A " + "const " * 30 + "\n" + "A " * 50_000, "expand to too much"),
-    "structs": (STRUCTS, "expand to too much"),
-}
-
-
 #: Texts after the kernel that change nothing.
 TAKEN = "", '\\"' * 100_000, "#define A " + "const " * 40 + "\n" + "A " * 10_000
 
 
-@pytest.mark.parametrize(("text", "reason"), SOURCES.values(), ids=SOURCES)
-def test_sources(text: str, reason: str, tmp_path: Path) -> None:
-    told = refusal(tmp_path / "mine.cu", kernel_text("mine", body=f"{text}\n{GOOD_BODY}"))
-    assert reason in told
-    assert told.startswith(":")
+def test_what_would_take_long(tmp_path: Path, table_regression: TableRegression) -> None:
+    """A source before the kernel, a table above it, or a file in Python, as expressions."""
+
+    def told(question: str) -> str:
+        kind, _, expression = question.partition(": ")
+        text = eval(expression)
+        source = {
+            "source": lambda: kernel_text("mine", body=f"{text}\n{GOOD_BODY}"),
+            "table": lambda: f"// /// matbench\n// {text}\n// ///\n{GOOD_BODY}",
+            "python": lambda: f"{text}\ndef g(A, B): pass\n",
+        }[kind]()
+        name = "mine.py" if kind == "python" else "mine.cu"
+        said = refusal(tmp_path / name, source)
+        assert len(said) < 1000
+        return re.sub(r"not TOML: (?!nested).*", "not TOML: …", said).replace(str(tmp_path), "")
+
+    table_regression("too-much.txt", told)
 
 
 @pytest.mark.parametrize("text", TAKEN, ids=["", "quotes", "words"])
@@ -217,41 +149,6 @@ def test_barriers_and_macros_without_number(tmp_path: Path) -> None:
     [function] = signature.functions(kernel.source)
     assert hints.find_hints(kernel.source, function).body
     assert time.process_time() - started < 10
-
-
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        (f"{'a.' * 15_000}a = 1", ":2: a key of more than 16 parts"),
-        ('x = 1\n// ["a"' + '."b"' * 5000 + "]", ":3: a key of more than 16 parts"),
-        ("x = 1\n// " * 6000, ":2: front matter has more than 32,000 characters"),
-        (f"x = {'9' * 5000}", ":2: not TOML: "),
-        (f"x = {'[' * 5000}", ":2: not TOML: nested too deeply"),
-        ("/// matbench\n// " * 25_000 + "x\nint x;", ":1: front matter is not closed"),
-    ],
-    ids=["key", "header", "long", "number", "depth", "fences"],
-)  # fmt: skip
-def test_front_matter(table: str, reason: str, tmp_path: Path) -> None:
-    told = refusal(tmp_path / "mine.cu", f"// /// matbench\n// {table}\n// ///\n{GOOD_BODY}")
-    assert told.startswith(reason)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("x;" * 200_000, "not Python: more than 80,000 words and signs"),
-        (f"x = f'{'{a}' * 100_000}'", "not Python: more than 80,000 words and signs"),
-        (FENCE * 12_000, ":1: not a table"),
-        ("".join(map(TABLED.format, range(2000))), "which function?"),
-        (
-            "def h(x): pass\n" + "".join(f"def h{i}(x): pass\n" for i in range(100)),
-            "which function",
-        ),
-    ],
-    ids=["statements", "f-string", "fences", "tables", "functions"],
-)
-def test_python(text: str, reason: str, tmp_path: Path) -> None:
-    assert reason in refusal(tmp_path / "mine.py", f"{text}\ndef g(A, B): pass\n")
 
 
 def test_modules_of_many_parts_are_not_looked_for(tmp_path: Path) -> None:

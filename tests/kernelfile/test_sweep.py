@@ -90,17 +90,6 @@ def test_a_launch_is_worked_out() -> None:
     assert one(PLAIN, 5).launch == Launch(grid=(5, 1, 1), block=(1, 1, 1))
 
 
-def test_a_condition_that_is_not_met_is_the_reason() -> None:
-    assert one(TILED, TILE=64).skip == Skip(
-        "condition",
-        "TILE * TILE <= max_threads_per_block",
-        {"TILE": 64, "max_threads_per_block": 1024},
-    )
-    assert one(TILED, 6000, TILE=8).skip == Skip("condition", "K <= 5000", {"K": 6000})
-    never = changed(launch=LaunchRules((1,), (1,), where=("1 > 2",)))
-    assert one(never).skip == Skip("condition", "1 > 2")
-
-
 def told(question: str) -> str:
     """Why a case is skipped; the question has in TOML what is not usual: keys of the kernel, and of
     the problem of 8 × 8 × 8, and whether the device is a CPU."""
@@ -233,37 +222,17 @@ def test_the_awkward_case_is_for_a_cpu_and_has_a_size_that_the_kernel_takes() ->
 # -- sizes in words ------------------------------------------------------------------------------
 
 
-def test_sizes() -> None:
-    assert parse_sizes("256,1000") == [(256, 256, 256), (1000, 1000, 1000)]
-    assert parse_sizes("512x1024x768") == [(512, 1024, 768)]
-    assert parse_sizes(" 1 , 2X3x4 ,1") == [(1, 1, 1), (2, 3, 4)]
-    assert parse_sizes(str(MAX_SIZE)) == [(MAX_SIZE,) * 3]
+def test_sizes(table_regression: TableRegression) -> None:
+    """In full, with suffixes that count in 1,024s, and in ranges, which include both ends."""
 
+    def sizes(text: str) -> str:
+        found = parse_sizes(text)
+        if "x" not in text.lower():
+            numbers = [size[0] for size in found]
+            assert parse_sizes(text, workloads.get("dot")) == [(1, n, 1) for n in numbers]
+        return ", ".join(Problem(*size).size for size in found)
 
-def test_suffixes_count_in_1024s() -> None:
-    assert parse_sizes("1k,4K") == [(1024,) * 3, (4096,) * 3]
-    assert parse_sizes("1M,2m") == [(1024**2,) * 3, (2 * 1024**2,) * 3]
-    assert parse_sizes("1kx512x1K") == [(1024, 512, 1024)]
-    assert parse_sizes("1024M") == [(MAX_SIZE,) * 3]
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("256..8192", [256, 512, 1024, 2048, 4096, 8192]),
-        ("256..8k", [256, 512, 1024, 2048, 4096, 8192]),
-        ("100..1000", [100, 200, 400, 800, 1000]),
-        ("100..150", [100, 150]),
-        ("2^3..2^5, 7", [8, 16, 32, 7]),
-        ("5..5", [5]),
-        ("8..16,16..32", [8, 16, 32]),
-        ("1..1024M", [2**exponent for exponent in range(31)]),
-    ],
-)
-def test_a_range_doubles_and_includes_both_ends(text: str, numbers: list[int]) -> None:
-    assert parse_sizes(text) == [(number,) * 3 for number in numbers]
-    of_dot = workloads.get("dot")
-    assert parse_sizes(text, of_dot) == [(1, number, 1) for number in numbers]
+    table_regression("sizes.txt", sizes)
 
 
 @given(st.tuples(*[st.integers(1, MAX_SIZE)] * 3))

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from support import any_record
+from support.golden import TableRegression
 from support.launches import UNEVEN, analysed, sampled
 from support.optional import present
 from support.paths import ROOT
@@ -102,37 +103,25 @@ def test_another_schema_is_refused(path: Path, schema: str) -> None:
 # Hostile files
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"{}", "missing required field `type`"),
-        (b'{"type":"outcome"}', "missing required field"),
-        (b'{"type":"other"}', "other"),
-        (b"[]", "Expected `object`"),
-        (b"not json", "malformed"),
-        (b"\xff\xfe", "malformed"),
-        (b'{"type":"environment","schema":true}', "Expected `int | null`"),
-        (b'{"type":"outcome","x":' + b"[" * 500_000, "nested too deeply"),
-        (b'{"type":"outcome","copy_bytes_per_s":' + b"9" * 5000 + b"}", "out of range"),
-        (b'{"type":"outcome","copy_bytes_per_s":NaN}', "malformed"),
-        (b'{"type":"outcome","\\u0074ype":"outcome"}', "missing required field"),
-        (b"\x80\x04cos\nsystem\n(S'true'\ntR.", "malformed"),
-    ],
-)
-def test_a_malformed_line_costs_only_itself(path: Path, line: bytes, reason: str) -> None:
-    write(path, outcome())
-    path.write_bytes(path.read_bytes() + line + b"\n" + path.read_bytes())
-    notes: list[str] = []
-    assert read(path, notes)[1] == [outcome(), outcome()]
-    note, *_ = notes
-    assert len(notes) == line.count(b"\n") + 1
-    assert note.startswith(f"{path}:3: not a record, ignored: ")
-    assert reason in note
-    assert len(note) < 600
-    assert "\n" not in note
-    path.write_bytes(line + b"\n" + path.read_bytes())
-    with pytest.raises(UsageError, match=r"x\.jsonl:1: not a record: .*; fix or remove the line"):
-        read(path)
+def test_a_malformed_line_costs_only_itself(path: Path, table_regression: TableRegression) -> None:
+    def said(expression: str) -> str:
+        line = eval(expression)
+        write(path, outcome())
+        whole = path.read_bytes()
+        path.write_bytes(whole + line + b"\n" + whole)
+        notes: list[str] = []
+        assert read(path, notes)[1] == [outcome(), outcome()]
+        assert len(notes) == line.count(b"\n") + 1
+        assert len(notes[0]) < 600
+        assert "\n" not in notes[0]
+        path.write_bytes(line + b"\n" + whole)
+        first = r"x\.jsonl:1: not a record: .*; fix or remove the line"
+        with pytest.raises(UsageError, match=first):
+            read(path)
+        path.unlink()
+        return notes[0].replace(str(path), path.name)
+
+    table_regression("malformed.txt", said)
 
 
 def test_a_long_line_costs_only_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,32 +233,20 @@ WRONG = json.loads(encoding.line(outcome(status="wrong", error_map=ErrorCells(
 GRADED = json.loads((ROOT / "results" / "cpu-grade.jsonl").read_text().splitlines()[1])
 
 
-@pytest.mark.parametrize(
-    ("whole", "part", "changes", "reason"),
-    [
-        (PROFILE, "timeline", TIMELINE | {"multiprocessors": [3]}, "1 multiprocessors for 2 lanes"),
-        (PROFILE, "timeline", TIMELINE | {"bars": [[2, 0, 9, 0, 0]]}, "a lane or slot that is not"),
-        (PROFILE, "timeline", TIMELINE | {"bars": [[0, 0, 9, 1, 0]]}, "a lane or slot that is not"),
-        (PROFILE, "timeline", TIMELINE | {"bars": [[0, 9, 8, 0, 0]]}, "ends before its start"),
-        (PROFILE, "histogram", [{"low_us": 1, "high_us": 1, "blocks": 1}], "does not end above"),
-        (PROFILE, "resident_median", None, "multiprocessors are only partly known"),
-        (PROFILE, "counter_offset_ticks", None, "counters are compared without an offset"),
-        (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0"]}, "not 1 rows of 3 cells"),
-        (WRONG, "error_map", WRONG["error_map"] | {"rows": [".0!"] * 2}, "not 1 rows of 3 cells"),
-        (GRADED, "growth", GRADED["growth"] | {"sizes": [16]}, "7 errors for 1 sizes"),
-        (GRADED, "growth", GRADED["growth"] | {"sizes": [], "errors": []}, "a slope without"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused(
-    path: Path, whole: dict[str, Any], part: str, changes: Any, reason: str
-) -> None:
-    fits = {part: TIMELINE} if part == "timeline" else {}
-    notes: list[str] = []
-    for change in (fits, {part: changes}):
-        assert notes == []
-        path.write_bytes(WHOLE + json.dumps(whole | change).encode() + b"\n")
-        read(path, notes)
-    assert re.search(rf"x\.jsonl:3: not a record, ignored: .*{reason}", notes[0])
+def test_what_does_not_fit_together(path: Path, table_regression: TableRegression) -> None:
+    """A record, a key of it, and its changed value."""
+
+    def refused(question: str) -> str:
+        record, part, changed = question.split("; ")
+        whole, notes = eval(record), list[str]()
+        fits = {part: TIMELINE} if part == "timeline" else {}
+        for change in (fits, {part: eval(changed)}):
+            assert notes == []
+            path.write_bytes(WHOLE + json.dumps(whole | change).encode() + b"\n")
+            read(path, notes)
+        return notes[0].replace(str(path), path.name)
+
+    table_regression("misfits.txt", refused)
 
 
 # Resuming

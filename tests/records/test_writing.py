@@ -16,7 +16,7 @@ import psutil
 import pytest
 from support.disk import full_after
 from support.optional import present
-from support.paths import ROOT, TESTS
+from support.paths import ROOT, TESTS, programs
 from support.record_files import only, read, write
 from support.records import device, environment, in_turns, outcome
 
@@ -133,18 +133,14 @@ def test_a_missing_or_unreadable_file_is_refused(tmp_path: Path) -> None:
             read(path)
 
 
-IMPORTS = """
-import sys; sys.path[:0] = sys.argv[2:]
-from pathlib import Path
-from support.records import environment, outcome, timing
-from matbench.records.writing import RecordWriter
-"""
+PROGRAMS = programs(__file__)
 
 
 def writing(path: Path, script: str) -> subprocess.Popen[bytes]:
     """Another process that writes to this file; it has printed a line."""
+    text = PROGRAMS["imports"] + PROGRAMS[script]
     child = subprocess.Popen(
-        [sys.executable, "-c", IMPORTS + script, path, TESTS, ROOT], stdin=subprocess.PIPE,
+        [sys.executable, "-c", text, path, TESTS, ROOT], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )  # fmt: skip
     assert present(child.stdout).readline()
@@ -152,14 +148,8 @@ def writing(path: Path, script: str) -> subprocess.Popen[bytes]:
 
 
 def test_killed_at_any_moment_the_file_is_valid(path: Path) -> None:
-    script = """
-with RecordWriter(Path(sys.argv[1]), environment(), 'resume') as writer:
-    print(len(writer.outcomes), flush=True)
-    for i in range(len(writer.outcomes), 10**6):
-        writer.write(outcome(params={'I': i}, cold=timing(samples_ns=(1.5,) * 2000)))
-"""
     for attempt in range(3):
-        with writing(path, script) as child:
+        with writing(path, "writes until it is killed") as child:
             time.sleep(0.01 * (attempt + 1))
             child.send_signal(signal.SIGKILL)
         found = read(path)[1]
@@ -255,13 +245,7 @@ def test_force_on_a_full_disk_keeps_the_old_file(path: Path) -> None:
 
 
 def test_a_second_run_on_one_file_is_refused_until_the_first_is_gone(path: Path) -> None:
-    script = """
-with RecordWriter(Path(sys.argv[1]), environment()) as writer:
-    writer.write(outcome())
-    print('held', flush=True)
-    sys.stdin.read()
-"""
-    with writing(path, script) as child:
+    with writing(path, "holds the file") as child:
         before = path.read_bytes()
         for mode in ("new", "force", "resume"):
             assert "another run is writing to it" in refused(path, mode)

@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from support.paths import programs
+
 _PROGRAMS = [shutil.which(name) for name in ("chromium", "chromedriver")]
+_SCRIPTS = programs(__file__)
 needs_browser = pytest.mark.skipif(
     not all(_PROGRAMS) or importlib.util.find_spec("selenium") is None,
     reason="no chromium with chromedriver, or no selenium",
@@ -56,27 +59,12 @@ class Browser:
 
     def choose(self, state: str, value: str) -> None:
         """Set every control of that name, as a reader would set one."""
-        self.evaluate(
-            f"""(() => {{
-              const control = document.querySelector('[data-state="{state}"]');
-              if (control.type === "checkbox") control.checked = {json.dumps(bool(value))};
-              else control.value = {json.dumps(value)};
-              control.dispatchEvent(new Event("input", {{ bubbles: true }}));
-            }})()"""
-        )
+        self.driver.execute_script(_SCRIPTS["choose"], state, value)
         self.until("document.querySelectorAll('.chart:not(:has(svg, canvas))').length === 0")
 
     def column(self, title: str) -> list[str]:
         """The cells of one column of the table of all results."""
-        found: list[str] = self.evaluate(
-            f"""(() => {{
-              const heads = [...document.querySelectorAll(".results thead th")];
-              const at = heads.findIndex((h) => h.textContent.split(" ▲")[0].split(" ▼")[0]
-                === {json.dumps(title)});
-              return [...document.querySelectorAll(".results tbody tr")]
-                .map((row) => row.cells[at].textContent);
-            }})()"""
-        )
+        found: list[str] = self.driver.execute_script(_SCRIPTS["column"], title)
         return found
 
     def messages(self) -> list[str]:

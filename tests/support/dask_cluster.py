@@ -13,22 +13,12 @@ from typing import TypeVar
 
 import psutil
 
+from support.paths import programs
 from support.scripted import ENVIRONMENT
 
 T = TypeVar("T")
 
-SCRIPT = """
-import sys, logging
-from distributed import LocalCluster
-if __name__ == "__main__":
-    with LocalCluster(
-        n_workers=int(sys.argv[1]), threads_per_worker=1, host="127.0.0.1", memory_limit=0,
-        resources={"CPU": 1}, silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-    ) as cluster:
-        print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
-"""
+SCRIPT = programs(__file__)["a local cluster"]
 
 
 class DaskCluster:

@@ -25,6 +25,12 @@ def output_of(name: str) -> str:
     return (TESTS / "outputs" / name).read_text(encoding="utf-8")
 
 
+def programs(test: str) -> dict[str, str]:
+    """What tests run elsewhere, from `programs.txt` beside a test, by the titles in it."""
+    text = Path(test).with_name("programs.txt").read_text(encoding="utf-8")
+    return dict(re.findall(r"(?ms)^== (.*?)\n\n(.*?)(?=\n== |\Z)", text))
+
+
 def blocks(text: str, language: str) -> list[str]:
     """The fenced blocks of a language in a page."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)

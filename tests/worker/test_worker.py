@@ -21,6 +21,7 @@ from support.cli import ran
 from support.dask_cluster import wait_for
 from support.kernels import SPIN_BODY, KernelWriter, saved
 from support.optional import present
+from support.paths import programs
 from support.products import case_of
 
 from matbench import signals
@@ -326,32 +327,7 @@ def test_a_worker_that_cannot_start(device: DeviceInfo, monkeypatch: pytest.Monk
 
 def test_ctrl_c_never_leaves_the_lock_of_a_future_taken(tmp_path: Path) -> None:
     """Or the thread that works for it waits for it, and the end for the thread."""
-    script = saved(
-        tmp_path / "script.py",
-        """
-import concurrent.futures, os, signal, threading, time
-from matbench import signals
-
-signals.listen()
-threads = concurrent.futures.ThreadPoolExecutor(1)
-future = threads.submit(time.sleep, 0.5)
-enter = threading.Condition.__enter__
-
-def interrupted(condition):
-    taken = enter(condition)
-    if threading.get_ident() == threading.main_thread().ident:
-        threading.Condition.__enter__ = enter
-        os.kill(os.getpid(), signal.SIGINT)
-    return taken
-
-threading.Condition.__enter__ = interrupted
-try:
-    signals.result(future)
-except KeyboardInterrupt:
-    threads.shutdown()
-    print("ended")
-""",
-    )
+    script = saved(tmp_path / "script.py", programs(__file__)["a signal while a future is locked"])
     assert ran(sys.executable, script) == "ended\n"
 
 

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.golden import TableRegression
 from support.kernels import text_of
-from support.paths import FOREIGN
 
 from matbench.cli import registry
 from matbench.errors import UsageError
@@ -89,14 +88,6 @@ def test_strides_are_between_batches_where_there_are_any() -> None:
     calls, geometries = guessed(kernel(parameters, body))
     assert calls[0][3] == "stride_a"
     assert geometries[0].grid[-1] == "batch"
-
-
-@pytest.mark.parametrize(
-    "parameters", ["float *x, int n", "float *a, float *b, float *c, float *d"]
-)
-def test_a_kernel_without_three_pointers_is_none_of_ours(parameters: str) -> None:
-    with pytest.raises(NotCallableError, match="not A, B and C"):
-        guessed(kernel(parameters))
 
 
 ABC = "const float *A, const float *B, float *C, int n"
@@ -203,14 +194,6 @@ def test_another_template_is_less_likely_than_another_block_or_grid() -> None:
 def test_launch_bounds_are_the_block() -> None:
     bounded = f"#define NT 192\n__global__ void __launch_bounds__(NT) f({ABC})"
     assert guessed(f"{bounded} {{ C[threadIdx.x] = 0; }}")[1][0].block == (192,)
-
-
-def test_a_launch_in_the_file_is_followed() -> None:
-    source = (FOREIGN / "toolkit.cu").read_text(encoding="utf-8")
-    _, geometries = guessed(source)
-    assert geometries[0].params == {"BLOCK_SIZE": 32}
-    assert geometries[0].template == ("BLOCK_SIZE",)
-    assert geometries[1].block == ("BLOCK_SIZE", "BLOCK_SIZE")  # as many as in the launch
 
 
 def test_a_size_that_sides_of_blocks_are_made_of_is_a_size() -> None:

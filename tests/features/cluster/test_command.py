@@ -153,18 +153,6 @@ def test_what_runs_on_the_host_is_skipped() -> None:
 # -- refusals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("node1",), "node1: missing port number in address 'node1'"),
-        (("http://node1:80",), "http://node1:80: unknown address scheme 'http'"),
-        (("tcp://node1:80", "--device", "0"), "cannot be combined with --device"),
-    ],
-)
-def test_refusals(given: tuple[str, ...], said: str, refusal: Refusal, nothing_runs: None) -> None:
-    assert refusal("run", "tiled", "--cluster", *given).startswith(f"--cluster {said}")
-
-
 def test_without_dask_the_extra_is_named(refusal: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert refusal("run", "tiled", "--cluster", "tcp://node1:80") == (

@@ -12,7 +12,7 @@ from unittest import mock
 import msgspec
 import pytest
 from click.testing import Result
-from support import drivers, tunable
+from support import drivers, toml, tunable
 from support.cli import Matbench
 from support.golden import paged
 from support.kernels import GOOD_BODY, KernelWriter, kernel_text
@@ -79,17 +79,7 @@ def nvcc_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 #: What is asked without a device and without nvcc.
-ASKED = {
-    "each block stores its part where the host finishes": "dot-tree --sizes 33792 --arch kepler",
-    "few blocks store few parts": "dot-tree --sizes 300 --arch kepler",
-    # Of the sizes 64 and 1048576, the first kernel takes only 64, the other both.
-    "the largest default size that is legal": "reverse-static --arch g80",
-    "the larger one is legal, too": "reverse-direct --arch g80",
-    "nothing is said of what bounds it": "naive-2d --set TILE=16 --format plain",
-    "all its constants": "tiled --arch g80,kepler --format csv",
-    # How wide a tile on a G80? Four blocks of 12 × 12, three of 16 × 16, one of 20 × 20.
-    "the constants that are named": "tiled --arch g80 --format csv --set TILE=5,12,16,20,24",
-}
+ASKED = toml.table(Path(__file__).with_name("asked.toml"))
 
 
 @pytest.mark.usefixtures("no_device")

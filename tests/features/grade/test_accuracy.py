@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.golden import TableRegression
 from support.optional import present
 
 from matbench.features.grade import accuracy
 from matbench.features.grade.accuracy import Errors
-from matbench.features.grade.record import Algorithm, Growth, Letter
+from matbench.features.grade.record import Algorithm, Growth
 from matbench.model import UNIT_ROUNDOFF, Storage
 from matbench.workloads import rounding
 
@@ -60,22 +61,16 @@ def test_the_interval_holds_the_slope_about_as_often_as_it_says() -> None:
     assert 175 <= held <= 200
 
 
-@pytest.mark.parametrize(
-    ("sizes", "letter"),
-    [
-        ((1.0, 1.0, 1.0), "A"),
-        ((1e6, 1.0, 1.0), "B"),
-        ((1e6, 1e6, 1.0), "C"),
-        ((1e6, 1e6, 1e6), "D"),
-        ((math.inf, math.inf, math.inf), "D"),
-        ((30.0, 1.0, 1.0), "unclear"),
-        ((1e6, 30.0, 1.0), "unclear"),
-    ],
-)
-def test_a_grade_is_the_tightest_bound(sizes: tuple[float, float, float], letter: Letter) -> None:
-    found = accuracy.bounds([Errors(1, 0.5, 0.5, 0.5), Errors(1, *sizes)], 2, "float32")
-    assert found.verdict == letter
-    assert found.probes == 2
+def test_a_grade_is_the_tightest_bound(table_regression: TableRegression) -> None:
+    """Of errors relative to three sizes."""
+
+    def letter(errors: str) -> str:
+        sizes = [float(word) for word in errors.split()]
+        found = accuracy.bounds([Errors(1, 0.5, 0.5, 0.5), Errors(1, *sizes)], 2, "float32")
+        assert found.probes == 2
+        return found.verdict
+
+    table_regression("letters.txt", letter)
 
 
 def test_a_bound_is_linear_in_K() -> None:

@@ -13,6 +13,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from support.cli import ran
+from support.golden import TableRegression
 from support.kernels import SPIN_BODY, WRONG_BODY, kernel_text
 from support.paths import ROOT
 from traitlets.config import Config
@@ -89,26 +90,15 @@ def test_a_wrong_kernel_has_a_map_of_its_errors(source: str, run: Cell) -> None:
     assert ("none of the calls of" in shown.text) == (source is BARE)
 
 
-@pytest.mark.parametrize(
-    ("cell", "line"),
-    [
-        (f"%%matbench --sizes 2x\n{PRODUCT}", "size '2x': write 1000 or MxNxK"),
-        (f"%%matbench --size 64\n{PRODUCT}", "No such option '?--size"),
-        (f"%%matbench --sizes '64\n{PRODUCT}", "No closing quotation"),
-        (
-            "%%matbench --sizes 64\nint x = ;",
-            "no front matter, and candidate.cu:1: cannot be parsed",
-        ),
-        ("%%matbench --sizes 64\ndef f(A, B):\n    return @", "candidate:2: not Python"),
-        (f"%%matbench --sizes 33 --baseline no.cu\n{PRODUCT}", "no.cu: cannot be read"),
-    ],
-)
-def test_a_mistake_is_one_line(cell: str, line: str, run: Cell) -> None:
-    shown = run(cell)
-    assert not shown.went_through
-    assert re.match(f"UsageError: {line}", shown.printed)
-    assert shown.printed.count("\n") == 1
-    assert shown.html == ""
+def test_a_mistake_is_one_line(run: Cell, table_regression: TableRegression) -> None:
+    def line(cell: str) -> str:
+        shown = run(cell.replace("PRODUCT", PRODUCT))
+        assert not shown.went_through
+        assert shown.printed.count("\n") == 1
+        assert shown.html == ""
+        return shown.printed.rstrip()
+
+    table_regression("mistakes.txt", line)
 
 
 def test_jupyter_shows_nothing_else(run: Cell, shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,20 +10,15 @@ from pathlib import Path
 import pytest
 from support.devices import GPU
 from support.kernels import SLOW_BODY, WRONG_BODY, kernel_text
-from support.paths import ROOT
+from support.paths import ROOT, programs
 
 from matbench.features.pytest_plugin.fixture import Matmul
 from matbench.model import DeviceInfo
 
 pytest_plugins = ["pytester"]
 
-CONFTEST = """
-import pytest
-
-@pytest.fixture(scope="session")
-def matmul_options():
-    return {"backend": BACKEND, "device": DEVICE, "max_time": 0.01}
-"""
+PROGRAMS = programs(__file__)
+CONFTEST, MARKED = PROGRAMS["options"], PROGRAMS["one that needs a GPU"]
 
 
 @pytest.fixture
@@ -44,29 +39,7 @@ def project(pytester: pytest.Pytester, device: DeviceInfo) -> pytest.Pytester:
 
 
 def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import pytest
-        from package.products import also
-
-        nested = [lambda A, B: A @ B]
-        named = nested[0]
-
-        @pytest.mark.parametrize("product", ["mine.cu", also, "bad.cu", named, print, "no.cu"])
-        def test_product(matmul, product):
-            matmul.check(product, quick=True)
-
-        def test_all_shapes(matmul):
-            matmul.check("mine.cu")
-
-        def test_contract(matmul):
-            matmul.check("mine.cu", quick=True, contract={"beta": 1.0})
-
-        def test_nothing_to_probe(matmul):
-            large = {"launch": {"block": [1], "grid": [1], "where": ["M > 2**20"]}}
-            matmul.check("mine.cu", quick=True, front_matter=large)
-        """
-    )
+    project.makepyfile(PROGRAMS["wrong products"])
     result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=3, failed=6)
     text = result.stdout.str()
@@ -87,36 +60,7 @@ def test_a_wrong_product_fails_its_test_as_check_tells_it(project: pytest.Pytest
 
 
 def test_a_slower_product_fails_its_test(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        def test_faster(matmul):
-            assert matmul.compare("mine.cu", "slow.cu", sizes="128", max_time=1).verdict == "FASTER"
-
-        def test_slower(matmul):
-            matmul.compare("slow.cu", "mine.cu", sizes="128,33", max_time=1)
-
-        def test_slower_than_it_may_be(matmul):
-            matmul.compare("slow.cu", "mine.cu", 1000, sizes="128", max_time=1)
-
-        def test_wrong(matmul):
-            matmul.compare("bad.cu", "mine.cu", sizes="33")
-
-        def test_undecided(matmul):
-            matmul.compare("mine.cu", "mine.cu", 0, sizes=33, max_time=0.001)
-
-        def test_no_share(matmul):
-            matmul.compare("slow.cu", "mine.cu", float("nan"), sizes="33")
-
-        def test_not_on_a_device(matmul):
-            matmul.compare("mine.cu", "numpy", sizes="33")
-
-        def test_not_adopted(matmul):
-            matmul.compare("mine.cu", "bare.cu", sizes="33")
-
-        def test_not_adopted_either(matmul):
-            matmul.check("bare.cu")
-        """
-    )
+    project.makepyfile(PROGRAMS["slower products"])
     Path("bare.cu").write_text("int x;\n", encoding="utf-8")
     result = project.runpytest_subprocess("-ra")
     result.assert_outcomes(passed=2, failed=7)
@@ -171,18 +115,6 @@ def test_a_cache_that_cannot_be_written_is_one_line(
         result.stdout.re_match_lines([f"cache folder .*/{name}: {told}.*; set MATBENCH_CACHE_DIR"])
 
 
-MARKED = """
-import pytest
-
-@pytest.mark.matmul_gpu
-def test_on_a_gpu():
-    pass
-
-def test_anywhere():
-    pass
-"""
-
-
 def test_what_needs_a_gpu_is_skipped_without_one(
     project: pytest.Pytester, device: DeviceInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,46 +138,13 @@ def test_what_needs_a_gpu_is_skipped_without_any_device(
 
 
 def test_what_a_function_leaves_behind_affects_no_other_test(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        """
-        import builtins
-
-        def first(A, B):
-            builtins.factor = 2
-            return A @ B
-
-        def second(A, B):
-            return A @ B * getattr(builtins, "factor", 1)
-
-        def test_both(matmul):
-            matmul.check(first, quick=True)
-            matmul.check(second, quick=True)
-        """
-    )
+    project.makepyfile(PROGRAMS["a function that leaves something behind"])
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_processes_take_turns_on_a_device(project: pytest.Pytester) -> None:
     log = project.path / "log"
-    project.makepyfile(
-        f"""
-        def first(A, B):
-            with open({str(log)!r}, "a") as file:
-                file.write("1")
-            return A @ B
-
-        def second(A, B):
-            with open({str(log)!r}, "a") as file:
-                file.write("2")
-            return A @ B
-
-        def test_first(matmul):
-            matmul.check(first)
-
-        def test_second(matmul):
-            matmul.check(second)
-        """
-    )
+    project.makepyfile(PROGRAMS["two that write into a log"].replace("LOG", repr(str(log))))
     project.runpytest_subprocess("-n", "2").assert_outcomes(passed=2)
     calls = log.read_text(encoding="utf-8")
     assert sorted(name for name, _ in groupby(calls)) == ["1", "2"]

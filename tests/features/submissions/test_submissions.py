@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -12,89 +13,25 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support import toml
 from support.cli import QUICK, Matbench, Refusal, last_run
+from support.golden import TableRegression
+from support.optional import present
 from support.repository import commit
 
 import matbench
 from matbench.errors import UsageError
 from matbench.features.submissions import forms, problem, solution
 
-MODEL = """import numpy as np
-
-
-class {name}:
-    def forward(self, A, B):
-        return {product}
-
-
-M, K, N, batch = 64, 40, 96, 3
-
-
-def get_inputs():
-    return [np.zeros({A}, "f4"), np.zeros({B}, "f4")]
-
-
-def get_init_inputs():
-    return []
-"""
-KERNELBENCH = """class ModelNew:
-    def __init__(self, factor=1):
-        self.factor = factor
-
-    def forward(self, A, B):
-        return self.factor * (A @ B)
-"""
-#: As published, but for the library.
-KERNELBOT = """#!POPCORN leaderboard matmul_v2
-#!POPCORN gpus H100
-import numpy as np
-from task import (
-    input_t,
-    output_t,
+HERE = Path(__file__).parent
+DEFINITION, SOLUTION = (
+    json.loads((HERE / name).read_text(encoding="utf-8")) for name in ("gemm.json", "solution.json")
 )
-
-
-def custom_kernel(data: input_t) -> output_t:
-    a, b, c = data
-    np.matmul(a, b, out=c)
-    return c
-"""
-LEETGPU = """def solve(A, B, C, M, N, K):
-    assert (A.shape, B.shape, C.shape) == ((M, N), (N, K), (M, K))
-    C[...] = A @ B
-"""
-RENAMED = """def solve(d_A, d_B, out, M, N, K):
-    assert (d_A.shape, d_B.shape, out.shape) == ((M, N), (N, K), (M, K))
-    out[...] = d_A @ d_B
-"""
-FLOAT32 = "--front-matter", "precision=float32"
-#: LeetGPU's product with factors, in which sizes are those of BLAS.
-GEMM = """def solve(A, B, C, M, N, K, alpha, beta):
-    assert (A.shape, B.shape) == ((M, K), (K, N))
-    C[...] = alpha * (A @ B) + beta * C
-"""
-TENSARA = """def solution(input_a, input_b, output_c, m, n, k):
-    assert (input_a.shape, input_b.shape, output_c.shape) == ((m, k), (k, n), (m, n))
-    output_c[...] = input_a @ input_b
-"""
+TEXTS = toml.table(HERE / "texts.toml")
+MODEL, KERNELBENCH, KERNELBOT = (TEXTS[name] for name in ("model", "kernelbench", "kernelbot"))
+LEETGPU, GEMM = TEXTS["leetgpu"], TEXTS["gemm"]
 ROUNDED = KERNELBENCH.replace("A @ B)", "(A.astype('f2') @ B.astype('f2')).astype('f4'))")
-DEFINITION = {
-    "name": "gemm",
-    "axes": {"M": {"type": "var"}, "N": {"type": "const", "value": 24},
-             "K": {"type": "const", "value": 40}},
-    "inputs": {"A": {"shape": ["M", "K"], "dtype": "float32"},
-               "B": {"shape": ["N", "K"], "dtype": "float32"}},
-    "reference": "import numpy as np\ndef run(A, B):\n    assert A.shape[1] == 40\n"
-                 "    return np.matmul(A, B.T)\n",
-}  # fmt: skip
-SOLUTION = {
-    "name": "mine", "definition": "gemm",
-    "spec": {"language": "python", "entry_point": "main.py::run",
-             "destination_passing_style": False},
-    "sources": [{"path": "main.py", "content": "from own import helper\n"
-                                               "def run(A, B): return helper.product(A, B)\n"},
-                {"path": "own/helper.py", "content": "def product(A, B): return A @ B.T\n"}],
-}  # fmt: skip
+FLOAT32 = "--front-matter", "precision=float32"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +40,7 @@ SOLUTION = {
         (KERNELBENCH, "KernelBench's", ()),
         (KERNELBOT, "kernelbot's", FLOAT32),
         (LEETGPU, "LeetGPU's", ()),
-        (RENAMED, "LeetGPU's", ()),
+        (TEXTS["renamed"], "LeetGPU's", ()),
         (LEETGPU.replace("M, N, K)", "*, M, N, K, block=8)"), "LeetGPU's", ()),
         (LEETGPU.replace("solve", "f") + "solve = functools.wraps(f)(f)\n", "LeetGPU's", ()),
         ("solve = lambda A, B, C, M, K, N=0: np.matmul(A[:M, :K], B, C)\n", "LeetGPU's", ()),
@@ -115,7 +52,7 @@ SOLUTION = {
             "kernelbot's",
             FLOAT32,
         ),
-        (TENSARA, "Tensara's", ()),
+        (TEXTS["tensara"], "Tensara's", ()),
     ],
 )
 def test_each_form_is_measured(
@@ -140,27 +77,23 @@ def test_a_product_that_no_problem_tells_is_given(matbench: Matbench, tmp_path: 
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (ROUNDED, "reference: "),
-        (LEETGPU.replace("A @ B", "A @ B * (M != N)"), "reference: "),
-        (LEETGPU.replace("C[...] =", "return"), "never written"),
-        (KERNELBENCH.replace("A @ B", "A.T @ B.T"), 'it is Aᵀ·Bᵀ: transpose = "TT"'),
-        (GEMM.replace(" + beta * C", ""), "beta·C is not added"),
-        (KERNELBENCH.replace("A @ B)", "A @ B)[None]"), "returned float32, 1×32×32, instead of"),
-        (KERNELBOT.replace("return c", "c[...]"), "custom_kernel returned nothing"),
-    ],
-)
 def test_what_a_form_asks_for_is_not_what_its_submission_does(
-    matbench: Matbench, tmp_path: Path, text: str, reason: str
+    matbench: Matbench, tmp_path: Path, table_regression: TableRegression
 ) -> None:
+    """A change of a text, from what stands there."""
     file = tmp_path / "submission.py"
-    file.write_text(text)
-    matbench("run", file, "--sizes", "32", *FLOAT32, *QUICK, code=1)
-    [outcome] = last_run()
-    assert outcome.status == "wrong"
-    assert reason in (outcome.reason or "")
+
+    def said(change: str) -> str:
+        name, old, new = change.split(" | ")
+        assert old in TEXTS[name]
+        file.write_text(TEXTS[name].replace(old, new))
+        matbench("run", file, "--sizes", "32", *FLOAT32, *QUICK, code=1)
+        [outcome] = last_run()
+        figures = r"[\d,]+ of [\d,]+ elements wrong; first .*?; (largest error .*?; )?"
+        reason = re.sub(figures, "… elements wrong; ", outcome.reason or "")
+        return f"{outcome.status}: {reason.replace(str(tmp_path), 'FOLDER')}"
+
+    table_regression("wrong.txt", said)
 
 
 def test_a_problem_says_what_is_computed_and_at_which_sizes(
@@ -184,53 +117,23 @@ def test_a_problem_says_what_is_computed_and_at_which_sizes(
     assert "transpose TN" in told, "of a submission, only the problem is run to name the product"
 
 
-@pytest.mark.parametrize(
-    ("product", "A", "B", "transpose", "sizes", "more"),
-    [
-        ("A @ B", "(M, K)", "(K, N)", "NN", "64x96x40", {}),
-        ("A @ B.T", "(M, K)", "(N, K)", "NT", "64x96x40", {}),
-        ("A.T @ B.T", "(M, M)", "(M, M)", "TT", "64x64x64", {}),
-        ("A @ B", "(batch, M, K)", "(batch, K, N)", "NN", "64x96x40", {"batch": 3}),
-        ("A @ B", "(batch, M, K)", "(K, N)", "NN", "192x96x40", {"where": ["M % 3 == 0"]}),
-        ("A @ B.T", "(1, batch, M, K)", "(N, K)", "NT", "192x96x40", {"where": ["M % 3 == 0"]}),
-        ("((A @ B).astype('f2'),)", "(M, K)", "(K, N)", "NN", "64x96x40", {"result": "float16"}),
-    ],
-)
 def test_which_product_a_reference_computes(
-    tmp_path: Path,
-    product: str,
-    A: str,
-    B: str,
-    transpose: str,
-    sizes: str,
-    more: dict[str, object],
+    tmp_path: Path, table_regression: TableRegression
 ) -> None:
+    """Given what it returns, the shapes of A and B, and their type if it is not float32."""
     file = tmp_path / "problem.py"
-    file.write_text(MODEL.format(name="Model", product=product, A=A, B=B))
-    found = problem.of_file(file)
-    where = found.table.pop("launch", {})
-    assert found.table | where == {"transpose": transpose, "sizes": sizes, **more}
-    assert [*filter(lambda side: side > 1, found.split)] == ([3] if where else [])
 
+    def said(question: str) -> str:
+        product, A, B, *kind = question.split("; ")
+        text = MODEL.format(name="Model", product=product, A=A, B=B)
+        file.write_text(text.replace('"f4"', f'"{kind[0]}"') if kind else text)
+        try:
+            found = problem.of_file(file)
+        except UsageError as error:
+            return str(error).replace(str(file), "FILE")
+        return f"{found.table}, of {found.split}" if found.split else str(found.table)
 
-@pytest.mark.parametrize(
-    ("product", "A", "told"),
-    [
-        ("np.triu(A @ B)", "(M, K)", "its reference computes no product of two matrices"),
-        ("A[:, None] * B", "(K,)", "takes arrays of 1 and 2 dimensions, not two matrices"),
-        ("np.clip(A @ B, -30, 30)", "(M, K)", "computes no product of two matrices"),
-        ("A @ B + 1", "(M, K)", "its reference computes no product of two matrices"),
-        ("A @ C", "(M, K)", "its reference: NameError: name 'C' is not defined"),
-        ("A @ B", "(0, K)", "the sizes of its inputs: size '0x96x40': must be from 1 to"),
-    ],
-)
-def test_a_reference_that_computes_something_else_is_refused(
-    refusal: Refusal, tmp_path: Path, product: str, A: str, told: str
-) -> None:
-    file = tmp_path / "submission.py"
-    text = MODEL.format(name="Model", product=product, A=A, B="(K, N)")
-    file.write_text(f"{text}\n\n{KERNELBENCH}")
-    assert told in refusal("run", file)
+    table_regression("references.txt", said)
 
 
 def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_path: Path) -> None:
@@ -246,27 +149,6 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
         matbench("run", tmp_path / "new.py", *asking, *QUICK, code=None)
         assert last_run()[0].status == status
     assert last_run()[0].reason == "returned (64, 96) instead of (3, 64, 96)"
-
-
-#: Of kernelbot: its tuple has three values, of which it takes two. B is N×K.
-REFERENCE = """import numpy as np
-from utils import make_match_reference, DeterministicContext
-def generate_input(m, n, k, seed):
-    return np.ones((m, k), "f4"), np.ones((n, k), "f4"), np.ones((m, n), "f4")
-def ref_kernel(data):
-    with DeterministicContext():
-        a, b = data
-        return a @ b.T
-check_implementation = make_match_reference(ref_kernel, rtol=1e-2)
-"""
-#: What kernelbot supplies may lack.
-OF_REFERENCE = """from utils import *
-import task
-try: from task import input_t
-except ImportError: pass
-make_match_reference(task.output_t)
-def custom_kernel(data): return data[0] @ data[1].T
-"""
 
 
 @pytest.mark.parametrize(
@@ -320,49 +202,14 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
         forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
 
 
-@pytest.mark.parametrize(
-    ("parameters", "args", "more"),
-    [
-        ("solve(const float *A, const float *B, float *C, int M, int N, int K)", "ABCMKN", {}),
-        (
-            "solve(const half *A, const half *B, half *C, int M, int N, int K, float alpha, "
-            "float beta)",
-            [*"ABCMNK", "alpha", "beta"],
-            {"alpha": 1.5, "beta": 0.5},
-        ),
-        (
-            "solve(const float *A, const float *B, float *C, int BATCH, int M, int N, int K)",
-            [*"ABC", "batch", *"MNK"],
-            {"batch": [2, 1]},
-        ),
-        (
-            "solution(const float *a, const float *b, float *c, size_t m, size_t n, size_t k)",
-            "ABCMNK",
-            {},
-        ),
-        (
-            "solution(float *a, float *b, float *c, size_t n)",
-            "ABCN",
-            {"launch": {"where": ["M == N", "N == K"]}},
-        ),
-        (
-            "solution(const float *a, const float *x, float *y, size_t m, size_t k)",
-            "ABCMK",
-            {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"},
-        ),
-        ("solve(const float *A, const float *B, float *C, int M, int K, int N)", "ABCMKN", {}),
-    ],
-)
-def test_what_the_sizes_of_a_function_on_the_host_mean(
-    parameters: str, args: str | list[str], more: dict[str, object]
-) -> None:
-    found = forms.of_cuda(f'extern "C" {{\nvoid {parameters} {{}}\n}}\n', "mine.cu")
-    assert found is not None
-    old = forms.of_cuda(f'#include "solve.h"\nvoid {parameters} {{}}\n', "mine.cu")
-    assert (old is not None) == ("solve" in parameters), "as LeetGPU declared its functions"
-    assert old is None or "include" not in old.text
-    name = parameters.partition("(")[0]
-    assert found.table == {"entry": f"host {name}", "args": [*args], **more}
+def test_what_the_sizes_of_a_function_on_the_host_mean(table_regression: TableRegression) -> None:
+    def said(function: str) -> str:
+        old = forms.of_cuda(f'#include "solve.h"\nvoid {function} {{}}\n', "mine.cu")
+        assert (old is not None) == ("solve" in function), "as LeetGPU declared its functions"
+        assert old is None or "include" not in old.text
+        return str(present(forms.of_cuda(f'extern "C" void {function} {{}}\n', "mine.cu")).table)
+
+    table_regression("on-the-host.txt", said)
 
 
 def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> None:
@@ -385,13 +232,6 @@ def test_squares_have_one_size(matbench: Matbench, refusal: Refusal, tmp_path: P
     assert [outcome.status for outcome in last_run()] == ["measured", "skipped"]
     told = refusal("run", file, "--front-matter", "problem=p.py")
     assert "problem: Tensara's form has none; give --sizes" in told
-
-
-def test_inputs_that_are_whole_numbers_are_refused(refusal: Refusal, tmp_path: Path) -> None:
-    file = tmp_path / "submission.py"
-    text = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
-    file.write_text(text.replace('"f4"', '"i1"') + KERNELBENCH)
-    assert "its reference: takes int8; its inputs must be float32" in refusal("run", file)
 
 
 def test_a_table_or_an_entry_takes_precedence(matbench: Matbench, tmp_path: Path) -> None:
@@ -476,8 +316,8 @@ def test_a_revision_has_the_problem_of_its_time(matbench: Matbench, project: Pat
     task, new = "benchmarks:\n- {m: 8, n: 16, k: 24}\n", KERNELBENCH
     asked = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
     more = {"task_yml": task, "gemm_json": json.dumps(DEFINITION), "asked__p_py": asked}
-    commit(project, **more, reference_py=REFERENCE, new_py=new, bot_py=OF_REFERENCE,
-           solution_json=json.dumps(SOLUTION))  # fmt: skip
+    texts = {"reference_py": TEXTS["reference"], "bot_py": TEXTS["of_reference"], "new_py": new}
+    commit(project, **more, **texts, solution_json=json.dumps(SOLUTION))
     later = {name: text.replace("24", "48").replace("96", "48") for name, text in more.items()}
     commit(project, **later, reference_py="")
     sizes = {"new.py": "64x96x40", "bot.py": "8x16x24", "solution.json": "16x24x40"}
@@ -488,26 +328,17 @@ def test_a_revision_has_the_problem_of_its_time(matbench: Matbench, project: Pat
         assert (first.status, first.case.problem.size) == ("measured", size)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"definition": "gone"}, "its definition is not there: "),
-        ({"sources": [{"path": "../main.py", "content": ""}]}, "is not a path inside its folder"),
-        ({"sources": [{"path": "other.py", "content": ""}]}, "must be FILE::FUNCTION, with one of"),
-        ({"spec": {"entry_point": 3}}, "no solution: Expected `str`, got `int`"),
-        (
-            {
-                "sources": [{"path": "main.rs", "content": ""}],
-                "spec": {"entry_point": "main.rs::f"},
-            },
-            "main.rs: matbench runs Python, C++ and CUDA",
-        ),
-    ],
-)
-def test_a_bad_solution_is_one_line(
-    refusal: Refusal, tmp_path: Path, changes: dict[str, object], told: str
+def test_a_bad_solution_or_definition_is_one_line(
+    refusal: Refusal, tmp_path: Path, table_regression: TableRegression
 ) -> None:
-    assert told in refusal("run", write_solution(tmp_path, **changes))
+    def said(changes: str) -> str:
+        changed = json.loads(changes)
+        file = write_solution(tmp_path, **changed)
+        if changed.keys() < DEFINITION.keys():
+            file.with_name("gemm.json").write_text(json.dumps(DEFINITION | changed))
+        return refusal("run", file).replace(str(tmp_path), "FOLDER")
+
+    table_regression("refused.txt", said)
 
 
 def test_a_reference_may_insist_on_a_long_sum_of_a_narrow_type(tmp_path: Path) -> None:
@@ -515,15 +346,6 @@ def test_a_reference_may_insist_on_a_long_sum_of_a_narrow_type(tmp_path: Path) -
     (tmp_path / "gemm.json").write_text(text)
     found = problem.of_file(tmp_path / "gemm.json").table
     assert (found["transpose"], found["precision"]) == ("NT", "float16")
-
-
-def test_a_bad_definition_is_one_line(refusal: Refusal, tmp_path: Path) -> None:
-    file = write_solution(tmp_path)
-    vector = DEFINITION | {"inputs": {"x": {"shape": ["K"], "dtype": "float32"}}}
-    (tmp_path / "gemm.json").write_text(json.dumps(vector))
-    assert "inputs x; matbench judges products of two matrices" in refusal("run", file)
-    (tmp_path / "gemm.json").write_text(json.dumps(DEFINITION | {"axes": {}}))
-    assert "no definition of a product: no axis" in refusal("run", file)
 
 
 def test_other_json_is_no_solution() -> None:

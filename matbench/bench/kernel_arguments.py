@@ -117,9 +117,9 @@ class Memory(AbstractContextManager["Memory"]):
         self._held.append(self.backend.allocate(-(-nbytes // 4) * 4, is_given=is_given))
         return self._held[-1]
 
-    def upload(self, array: npt.NDArray[Any]) -> Buffer:
-        """A buffer with a copy of an array."""
-        buffer = self.allocate(array.nbytes)
+    def upload(self, array: npt.NDArray[Any], *, is_given: bool = False) -> Buffer:
+        """A buffer with a copy of an array, perhaps for what kernels get."""
+        buffer = self.allocate(array.nbytes, is_given=is_given)
         self.backend.write(buffer, array)
         return buffer
 

@@ -68,11 +68,13 @@ class Builders:
 
         return self._threads.submit(build)
 
-    def wait(self, device: DeviceInfo, case: Case) -> None:
-        """Wait until the case's builds are in the cache; raises their errors."""
+    def wait(
+        self, device: DeviceInfo, case: Case, variants: tuple[Variant, ...] | None = None
+    ) -> None:
+        """Wait until these builds of the case, or all, are in the cache; raises their errors."""
         wanted = (device.backend, device.name), case.build_key
-        for (model, build, _), future in list(self.futures.items()):
-            if (model, build) == wanted:
+        for (model, build, begun), future in list(self.futures.items()):
+            if (model, build) == wanted and (variants is None or {*begun} & {*variants}):
                 signals.result(future)
 
     def forget(self) -> None:

@@ -292,7 +292,7 @@ class Worker:
             self.open()
         try:
             with self._failing(self._building):
-                self.builders.wait(self.device, case)
+                self.builders.wait(self.device, case, builds)
             warnings = self._do(self._building, Session.build, _OpenSession(), case, builds)
             self._warnings[case.build_key] = warnings
         except BuildError as error:

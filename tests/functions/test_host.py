@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from pytest_regressions.file_regression import FileRegressionFixture
 from support import drivers, functions, toml
 from support.cli import QUICK, Matbench, last_run
 from support.golden import told_again
-from support.kernels import saved, text_of
+from support.kernels import changed, saved, text_of
 from support.optional import present
 from support.paths import FUNCTIONS, KERNELS
 
@@ -24,8 +25,10 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, UsageError
 from matbench.features.adopt import functions as adopting
 from matbench.kernelfile import catalogue, host_file
-from matbench.model import Kernel
+from matbench.model import Case, Kernel
+from matbench.records.outcome import Outcome
 from matbench.show.reasons import skip_reason
+from matbench.worker.worker import Worker
 
 FILE = FUNCTIONS / "host_on_cpu.cpp"
 #: Its times are ignored.
@@ -286,6 +289,41 @@ def test_a_function_that_adds_to_C_is_adopted_with_beta(matbench: Matbench, tmp_
     assert [outcome.status for outcome in last_run()] == ["measured"] * 2
 
 
+@pytest.mark.usefixtures("few_probes")
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_one_call_shows_which_form_is_right(
+    is_plain: bool, matbench: Matbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a function that keeps its matrices until it is called with another size."""
+    checked: list[Outcome] = []
+
+    def measure(worker: Worker, case: Case) -> Outcome:
+        checked.append(unwatched(worker, case))
+        return checked[-1]
+
+    unwatched = Worker.measure
+    monkeypatch.setattr(Worker, "measure", measure)
+    text = text_of("keeps.cpp")
+    if is_plain:
+        text = changed(text, ("kept_B[j * K + k]", "kept_B[k * N + j]"), ("j * M + i", "i * N + j"))
+    file = saved(tmp_path / "mine.cpp", text)
+    said = matbench("adopt", file, "--entry", "host keeps").output
+    form = "A·B" if is_plain else "Aᵀ·B"
+    assert f"computes {form} when called with M, N, K, A, B, C, null; right at all" in said
+    assert ("column-major" in file.with_suffix(".toml").read_text()) != is_plain
+    assert {outcome.status for outcome in checked} == {"measured"}
+
+
+@pytest.mark.usefixtures("few_probes")
+def test_a_function_that_no_call_completes_is_refused(matbench: Matbench, tmp_path: Path) -> None:
+    text = (
+        "#include <cstdlib>\nvoid ends(const float *A, const float *B, float *C, int N) {abort();}"
+    )
+    file = saved(tmp_path / "mine.cpp", f"{text}\n")
+    said = matbench("adopt", file, "--entry", "host ends", code=1).output
+    assert "no call is right; closest: running: the worker process aborted (SIGABRT)" in said
+
+
 def test_a_library_is_built_again_if_its_header_changes(tmp_path: Path) -> None:
     header, file = tmp_path / "terms.h", tmp_path / "mine.cpp"
     file.write_text(text_of("with-terms.cpp"))
@@ -319,10 +357,18 @@ def test_a_function_that_computes_whole_tiles_alone_is_tried_at_larger_sizes(
     file = saved(tmp_path / "mine.cpp", text_of("tiles.cpp"))
     (tmp_path / "Makefile").write_text("mine.so:\n\tg++ -shared -DTILE=64 mine.cpp\n")
     assert "right at all sizes tried, with M % 64 == 0 and" in matbench("adopt", file).output
+    endless = "for (volatile int at = M; at % 64;) {}\n  for (int i0 = 0;"
+    file.write_text(changed(file.read_text(), ("for (int i0 = 0;", endless)))
+    monkeypatch.setattr(adopting, "_ON_HOST", (60.0, 15.0))
+    began_s = time.monotonic()
+    said = matbench("adopt", file, "--force").output
+    assert "right at all sizes tried, with M % 64 == 0 and" in said
+    assert time.monotonic() < began_s + 30, "one call that does not end is enough"
+    file.write_text(text_of("tiles.cpp"))
     said = matbench("adopt", file, "--force", "--set", "TILE=1").output
     assert "right at all sizes tried\n" in said
     assert 'options = ["-DTILE=1"]' in file.with_suffix(".toml").read_text()
-    monkeypatch.setattr(adopting, "_ON_HOST", adopting._ON_HOST._replace(search_s=1.0))
+    monkeypatch.setattr(adopting, "_ON_HOST", (5.0, 0.0))
     said = matbench("adopt", file, "--force", "--set", "TILE=50", code=1).output
     assert "never written" in said
     assert "not all calls were tried" in said

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from support.paths import programs
 from support.products import case_of
 
 from matbench import signals
+from matbench.backends.protocol import Variant
 from matbench.bench import device_kernels
 from matbench.bench.options import Deadlines, Options
 from matbench.bench.session import Session
@@ -166,6 +168,27 @@ def test_each_model_of_a_device_has_builds_of_its_own(
         made.start(msgspec.structs.replace(device, name=name), [case], ("plain",))
     made.start(msgspec.structs.replace(device, name="one"), [case], ("clocked",))
     assert begun == ["one", "other", "one"]
+    made.close()
+
+
+def test_only_builds_that_are_needed_are_waited_for(
+    device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one of the case may take longer."""
+    plain, staggered = (Future[None]() for _ in range(2))
+    begun = iter((plain, staggered))
+    monkeypatch.setattr(builders, "precompiler", lambda _: print)
+    monkeypatch.setattr(Builders, "_begun", lambda *_: next(begun))
+    made, case = Builders(60.0, 1), case_of(write_kernel("good"), 20, device, TILE=8)
+    variants: tuple[Variant, ...] = ("plain", "staggered")
+    for variant in variants:
+        made.start(device, [case], (variant,))
+    plain.set_result(None)
+    staggered.set_exception(BuildError("is waited for"))
+    made.wait(device, case, ("plain",))
+    for needed in (variants, None):
+        with pytest.raises(BuildError):
+            made.wait(device, case, needed)
     made.close()
 
 

@@ -141,6 +141,7 @@ def _results(
         kernels = subjects.subjects(bare, path, entry, given, constants)
         info = device.choose()
         with Interruption() as interruption, search.pool() as pool, progress(None) as display:
+            pool.start([info])
             for kernel in kernels:
                 display.begin(kernel.function.name)
                 try:

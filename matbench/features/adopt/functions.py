@@ -7,7 +7,8 @@ import math
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -16,8 +17,8 @@ import msgspec
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions
-from matbench.errors import UsageError
-from matbench.features.adopt import arguments
+from matbench.errors import CaseError, LackingError, UsageError
+from matbench.features.adopt import arguments, probing
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
 from matbench.features.adopt.scope import last
@@ -52,17 +53,10 @@ from matbench.worker.worker import WorkerPool
 #: A table, and the kernel with it.
 _Way = tuple[dict[str, Any], Kernel]
 
-
-class _Limits(NamedTuple):
-    """How long one call may take, and all from the first one's end, in seconds."""
-
-    call_s: float
-    search_s: float
-
-
-#: A function in Python may be compiled for each call.
-_IN_PYTHON = _Limits(20.0, 20.0)
-_ON_HOST = _Limits(5.0, 15.0)
+#: How long one call may take, and all from the first one's end, in seconds. A function in Python
+#: may be compiled for each call.
+_IN_PYTHON = 20.0, 20.0
+_ON_HOST = 5.0, 15.0
 
 
 class _Sizes(NamedTuple):
@@ -82,16 +76,11 @@ _TILES = {
     "gpu": (
         _Sizes(((768, 512, 1280), (512, 768, 256)), 512, [f"{x} % 256 == 0" for x in "MNK"]),
         _Sizes(
-            ((4096, 2048, 512), (2048, 4096, 768)),
-            2048,
+            ((4096, 2048, 256), (2048, 4096, 512)), 2048,
             ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"],
         ),
     ),
-}
-#: What most functions compute, and how their matrices are stored.
-_USUAL_FORMS = (
-    ("NN", "row-major"), ("NN", "column-major"), ("NT", "row-major"), ("TN", "column-major"),
-)  # fmt: skip
+}  # fmt: skip
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -113,15 +102,15 @@ def adopt(path: str, device: DeviceOptions) -> bool:
     if len(usual) == 2:  # what it returns has a type of its own, and its sums may not have that
         more = {}, {"result": "float64"}, {"result": "float64", "accumulator": "float32"}
 
-    def ways(_: Sequence[str]) -> Iterator[_Way]:
+    def ways() -> Iterator[list[_Way]]:
         for precision, extra, order, transpose in itertools.product(
             _PRECISIONS, more, itertools.permutations(usual), get_args(Transpose)
         ):
             args = {} if [*order] == usual else {"args": [*order]}
             way = args | _said(transpose=transpose, precision=precision) | extra
-            yield way, catalogue.load(Path(path), given=way)
+            yield [(way, catalogue.load(Path(path), given=way))]
 
-    right, wrong = _first_right(ways, info, [_ANY], _IN_PYTHON)
+    right, wrong = _first_right(ways(), info, [_ANY], *_IN_PYTHON)
     if right is None:
         say(f"`{kernel.entry}`: {wrong}")
         return False
@@ -164,25 +153,21 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     listed = [p for p in function.parameters if p.type not in HANDLES]
     taken = _as_kernel(function)
     is_used = {parameter.name for parameter in taken.parameters}.__contains__
+    read = partial(front_matter.parse, bare.encode(), str(path), path, None)
 
-    def ways(where: Sequence[str]) -> Iterator[_Way]:
-        every = itertools.product((0.0, 1.0), get_args(Transpose), get_args(Layout))
-        forms = sorted(every, key=lambda form: form[0] == 0 and form[1:] not in _USUAL_FORMS)
-        pairs = itertools.product(enumerate(forms), enumerate(arguments.calls(taken, Hints())))
-        for (_, form), (_, args) in sorted(pairs, key=lambda pair: pair[0][0] + 2 * pair[1][0]):
-            beta, transpose, layout = form
-            if beta and "beta" in args:
-                continue
+    def ways() -> Iterator[list[_Way]]:
+        for args in arguments.calls(taken, Hints()):
             given_in_order = iter(args)
             full = [next(given_in_order) if is_used(p.name) else NULL for p in listed]
-            way = {**fixed, "args": full, **_said(transpose=transpose, layout=layout, beta=beta)}
-            conditions = [*(("M == N", "N == K") if takes_one_size(args) else ()), *where]
-            way |= {"launch": {"where": conditions}} if conditions else {}
-            way |= given
-            yield way, front_matter.parse(bare.encode(), str(path), path, None, way, HostReader)
+            square = {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
+            betas = (0.0,) if "beta" in args else (0.0, 1.0)
+            every = itertools.product(betas, get_args(Transpose), get_args(Layout))
+            forms = (_said(beta=beta, transpose=t, layout=layout) for beta, t, layout in every)
+            tables = [{**fixed, "args": full, **form, **square, **given} for form in forms]
+            yield [(table, read(table, HostReader)) for table in tables]
 
     try:
-        right, wrong = _first_right(ways, info, [_ANY, *_TILES[info.kind]], _ON_HOST)
+        right, wrong = _first_right(ways(), info, [_ANY, *_TILES[info.kind]], *_ON_HOST)
     except NotCallableError as error:
         return Adopted(entry, None, f"{titled} {error}")
     if right is None:
@@ -260,48 +245,80 @@ def _said(**keys: Any) -> dict[str, Any]:
 
 
 def _first_right(
-    ways: Callable[[Sequence[str]], Iterable[_Way]],
-    info: DeviceInfo,
-    tried: Sequence[_Sizes],
-    limits: _Limits,
-) -> tuple[_Way | None, str]:
+    ways: Iterator[Sequence[_Way]], info: DeviceInfo, tried: Sequence[_Sizes], call_s: float,
+    search_s: float,
+) -> tuple[_Way | None, str]:  # fmt: skip
     """The first table with which a function is right; otherwise why none is.
 
-    `ways` yields the tables, each with these conditions. They are `tried` at the last sizes, which
+    `ways` yields those with the same arguments together. They are `tried` at the last sizes, which
     have the most conditions: at others a function of whole tiles may never end. The right one gets
-    the conditions of the first sizes at which it is right, too.
+    the conditions of the first sizes from which on it is right.
     """
-    closest: Outcome | None = None
-    said = "has no parameters to pass matrices to"
-    options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=limits.call_s)
+    wrong: list[Outcome] = []
+    options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
+        pool.builders.start_own(info)
 
-        def wrong(kernel: Kernel, sizes: _Sizes) -> Outcome | None:
-            outcomes = map(pool.worker(info, kernel).measure, _cases(kernel, sizes, info))
-            return next((one for one in outcomes if one.status != "measured"), None)
+        def is_right(kernel: Kernel, sizes: _Sizes) -> bool:
+            worker, cases = pool.worker(info, kernel), _cases(kernel, sizes, info)
+            try:
+                if sizes is not tried[-1]:  # where a call may never end
+                    worker.run(probing.probed, cases[0], case=cases[0], deadline_s=2.0)
+            except CaseError:
+                return False
+            outcomes = map(worker.measure, cases)
+            failed = next((one for one in outcomes if one.status != "measured"), None)
+            wrong.extend([] if failed is None else [failed])
+            return failed is None
 
-        end_s = math.inf
-        for at, way in enumerate(ways(tried[-1].where)):
-            [case, *_] = _cases(way[1], tried[-1], info)
-            unfit = pool.worker(info, way[1]).unfit(case)
-            if unfit is not None and (case.skip is None or case.skip.kind == "requirement"):
-                reason = str(outcome_reason(unfit)).splitlines()[0]
-                return None, f"cannot be called here: {reason}"  # in whichever way
-            outcome = wrong(way[1], tried[-1])
-            if outcome is None:
-                for sizes in tried[:-1]:
-                    other = next(itertools.islice(ways(sizes.where), at, None))
-                    if wrong(other[1], sizes) is None:
-                        return other, ""
-                return way, ""
-            closest = min(filter(None, (closest, outcome)), key=_wrong_share)
-            said = f"no call is right; closest: {outcome_reason(closest)}"
-            if outcome.check == "staggered":  # the call is right, but not the function
-                return None, said
-            end_s = min(end_s, time.monotonic() + limits.search_s)
-            if time.monotonic() > end_s:
-                return None, f"{said} (not all calls were tried)"
-    return None, said
+        try:
+            for way, kernel in _likeliest(ways, info, tried[-1], search_s, pool, wrong):
+                if right := [*itertools.takewhile(partial(is_right, kernel), reversed(tried))]:
+                    launch = way.get("launch", {})
+                    where = [*launch.get("where", ()), *right[-1].where]
+                    more = {"launch": launch | {"where": where}} if where else {}
+                    return (way | more, kernel), ""
+                if wrong[-1].check == "staggered":  # the call is right, but not the function
+                    ways = iter(())
+                    break
+        except LackingError as error:
+            return None, f"cannot be called here: {error.reason}"
+    if not wrong:
+        return None, "has no parameters to pass matrices to"
+    late = " (not all calls were tried)" if next(ways, None) is not None else ""
+    closest = outcome_reason(min(wrong, key=_wrong_share))
+    return None, f"no call is right; closest: {closest}{late}"
+
+
+def _likeliest(
+    ways: Iterable[Sequence[_Way]], info: DeviceInfo, sizes: _Sizes, search_s: float,
+    pool: WorkerPool, wrong: list[Outcome],
+) -> Iterator[_Way]:  # fmt: skip
+    """The tables that one call shows to be right; if there are none, the closest. A call that fails
+    is `wrong`. `LackingError`: there can be none."""
+    end_s, most, nearest = math.inf, 0.0, list[_Way]()
+    for alike in ways:
+        cases = tuple(_cases(kernel, sizes, info)[0] for _, kernel in alike)
+        case, worker = cases[0], pool.worker(info, alike[0][1])
+        pool.builders.start(info, [case], ("plain",))
+        unfit = worker.unfit(case)
+        if unfit is not None and (case.skip is None or case.skip.kind == "requirement"):
+            raise LackingError(str(outcome_reason(unfit)).splitlines()[0])  # in whichever way
+        shares: Sequence[float] = (1.0,)
+        try:
+            if len(alike) > 1 and unfit is None:
+                shares = worker.run(probing.probed, case, False, cases, case=case).alike
+        except CaseError as error:
+            wrong.append(worker.explained(case, worker.failed(case, error)))
+            shares = ()
+        for share, way in zip(shares, alike, strict=False):
+            most, nearest = max((most, nearest), (share, [way]), key=lambda pair: pair[0])
+            if share == 1:
+                yield way
+        end_s = min(end_s, time.monotonic() + search_s)
+        if time.monotonic() > end_s:
+            break
+    yield from nearest if most < 1 else ()
 
 
 def _wrong_share(outcome: Outcome) -> float:

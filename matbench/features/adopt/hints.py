@@ -41,7 +41,7 @@ _DYNAMIC = re.compile(
     r"\bextern\s+__shared__\s+(?:__align__\s*\([^()]*\)\s*|alignas\s*\([^()]*\)\s*)?"
     r"([\w ]+?)\s*\b\w+\s*\[\s*\]"
 )
-_VECTORS = r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync"
+_VECTORS = re.compile(r"(?i)float[24]\b|double2\b|half2\b|int4\b|wmma|mma_sync")
 #: No constant above this is the side of a tile.
 _MOST = 1 << 20
 _MOST_LAUNCHES = 8
@@ -77,7 +77,7 @@ class Hints(NamedTuple):
     those of the file that the kernel names. `shared` is the element type of dynamic shared memory.
     `sides` are the parameters that take the side of a block, and `settings` others that are no
     sizes by name: with what a launch passes, or else the default, or 1. `extents` are those of
-    array parameters; the first one may be missing.
+    array parameters; the first one may be missing. `is_wide`: it reads several numbers at once.
     """
 
     body: str = ""
@@ -93,6 +93,7 @@ class Hints(NamedTuple):
     sides: frozenset[str] = frozenset()
     extents: Mapping[str, Sequence[Text]] = {}
     settings: Mapping[str, int] = {}
+    is_wide: bool = False
 
     def mentions(self, pattern: str) -> bool:
         """Whether the body has a match of the pattern."""
@@ -102,11 +103,6 @@ class Hints(NamedTuple):
     def is_printing(self) -> bool:
         """Whether the kernel prints."""
         return self.mentions(r"\bprintf\s*\(")
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether the kernel reads several numbers at once."""
-        return self.mentions(_VECTORS)
 
 
 def find_hints(source: str, function: Signature, headers: str = "", beside: str = "") -> Hints:
@@ -121,6 +117,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     macros = syntax.defined(code)
     words = {*_WORD.findall(text)}
     body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
+    called = (m["body"] for m in syntax.FUNCTION.finditer(code) if m["macro"] in words)
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]
@@ -158,6 +155,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
             for sides, name in _ARRAY.findall(body)
         },
         settings={n: known.get(n, 1) for n in settings_of(_whole(function), function.defaults)},
+        is_wide=any(map(_VECTORS.search, (body, *called))),
     )
 
 

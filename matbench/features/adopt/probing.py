@@ -30,8 +30,8 @@ _ALIGNMENT_BYTES = 4096
 _OUTSIDE_C = 77.0
 #: What stands for NaN among whole numbers.
 _NO_NUMBER = {"int8": 111.0, "int32": 2.0**30}
-#: Of a C with more rows than that, so many are compared.
-_LARGE_ROWS, _MOST_ROWS = 2048, 64
+#: Of a C with more elements than that, so many rows are compared.
+_LARGE, _MOST_ROWS = 2048 * 2048, 64
 
 
 class ProductForm(msgspec.Struct, frozen=True):
@@ -49,14 +49,15 @@ class ProductForm(msgspec.Struct, frozen=True):
 
 class ProbeResult(msgspec.Struct, frozen=True):
     """The effect of one launch: the product in C, what else was written to, the share of C's
-    elements that are right for the case, whether some are no numbers, and how many elements outside
-    of C were written."""
+    elements that are right for the case, whether some are no numbers, how many elements outside of
+    C were written, and the shares that are right for cases alike."""
 
     product: ProductForm | None
     spoiled: tuple[str, ...] = ()
     share: float = 0.0
     has_nan: bool = False
     beyond_C: int = 0
+    alike: tuple[float, ...] = ()
 
     @property
     def is_beyond(self) -> bool:
@@ -64,11 +65,14 @@ class ProbeResult(msgspec.Struct, frozen=True):
         return self.has_nan or any("outside" in what for what in self.spoiled)
 
 
-def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
+def probed(
+    session: Session, case: Case, poisoned: bool = False, alike: tuple[Case, ...] = ()
+) -> ProbeResult:
     """What one launch computes on an open device, ignoring its front matter; `CaseError` if it
     fails.
 
-    `poisoned`: C is NaN before the launch.
+    `poisoned`: C is NaN before the launch. `alike`: cases with the same arguments, whose matrices
+    have the same elements in other orders.
     """
     backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
@@ -100,7 +104,8 @@ def probed(session: Session, case: Case, poisoned: bool = False) -> ProbeResult:
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
     has_nan = not np.isfinite(results).all()
     share = sum(shares) / len(shares)
-    return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"])
+    others = tuple(_share(other, tolerance, *launches[0]) for other in alike)
+    return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"], others)
 
 
 def _bits(words: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -118,13 +123,14 @@ class _Guarded:
         guard_bytes = max(_GUARD_BYTES, count * item_bytes)
         guard_bytes += -guard_bytes % _ALIGNMENT_BYTES
         guard = guard_bytes // item_bytes
-        numbers = np.full(count + 2 * guard, outside)
-        self.is_outside = np.ones(len(numbers), dtype=bool)
-        for array, inside in ((numbers, drawn), (self.is_outside, False)):
-            array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = inside
+        [none] = encoded(np.full(1, outside), matrix.storage)
+        self.sent = np.full(count + 2 * guard, none)
+        self.is_outside = np.ones(len(self.sent), dtype=bool)
+        inside = encoded(drawn, matrix.storage)
+        for array, words in ((self.sent, inside), (self.is_outside, False)):
+            array[guard:-guard].reshape(matrix.shape)[:, :, : matrix.place.width] = words
         self.matrix = matrix
-        self.sent = encoded(numbers, matrix.storage)
-        self.raw = memory.upload(self.sent)
+        self.raw = memory.upload(self.sent, is_given=True)
         self.data = self.raw.view(guard_bytes, count * item_bytes)
 
 
@@ -153,7 +159,7 @@ def _product(
 
 def _compared(C: Array) -> npt.NDArray[np.intp]:
     """The rows that the host computes: of a large C, some; a right call is checked later."""
-    if len(C) <= _LARGE_ROWS:
+    if C.size <= _LARGE or len(C) <= _MOST_ROWS:
         return np.arange(len(C))
     return np.random.default_rng(1).choice(len(C), _MOST_ROWS, replace=False)
 
@@ -161,9 +167,10 @@ def _compared(C: Array) -> npt.NDArray[np.intp]:
 def _share(case: Case, tolerance: float, C: Array, A: Array, B: Array, before: Array) -> float:
     """The share of C's elements that are right for the case."""
     kernel, problem = case.kernel, case.problem
+    places = {name: kernel_arguments.matrix(kernel, problem, name) for name in "ABC"}
     a, b, c, before = (
-        kernel_arguments.matrix(kernel, problem, name).turned(matrix)
-        for name, matrix in (("A", A), ("B", B), ("C", C), ("C", before))
+        places[name].turned(values.reshape(places[name].place.lines, -1))
+        for name, values in (("A", A), ("B", B), ("C", C), ("C", before))
     )
     rows = _compared(c)
     product = a[rows] @ b

@@ -7,12 +7,10 @@ accepted only if the kernel passes every check with it.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import math
 import os
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -21,7 +19,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.bench.options import Deadlines, Options
-from matbench.errors import CaseError, MatbenchError, NotAdoptedError, UsageError
+from matbench.errors import MatbenchError, NotAdoptedError, UsageError
 from matbench.features.adopt import arguments, remarks
 from matbench.features.adopt.arguments import Args, sized_as
 from matbench.features.adopt.arithmetic import Text, replaced
@@ -54,12 +52,11 @@ _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
 #: Of a kernel that prints, which takes longer than all else.
-_MOST_PRINTED = 2 * 64**3
+_MOST_PRINTED = 2 * 32**3
 #: How many launches are tried with a size of 1.
 _MOST_OF_VECTORS = 8
 #: Builds take most of the time.
 _MOST_BUILDS = 8
-_MOST_AHEAD = 2
 #: After so many constants without another value that is right, the rest are taken as they are.
 _MOST_ALONE = 2
 #: No usual tiles are larger than half of this.
@@ -84,7 +81,7 @@ def pool() -> WorkerPool:
     """Workers for trials, which are not timed."""
     # Its products are small: BLAS's threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return WorkerPool(_OPTIONS, _DEADLINES, builders=3)
+    return WorkerPool(_OPTIONS, _DEADLINES, builders=max(3, min(8, (os.cpu_count() or 1) // 2)))
 
 
 def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) -> Adoption:
@@ -114,15 +111,10 @@ def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) ->
 def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
     """Find out how to call a kernel."""
     name = subject.function.name
-    worker.process.start()
     try:
         trials = AdoptTrials(subject, worker)
     except MatbenchError as error:
         return Adopted(name, None, f"`{name}` cannot be read: {error}")
-    try:
-        worker.open()
-    except CaseError as error:
-        raise MatbenchError(error.reason) from None  # not the kernel's fault
     try:
         adopted = _adopted(trials)
     except NotCallableError as error:
@@ -134,14 +126,12 @@ def adopt(subject: ForeignKernel, worker: Worker) -> Adopted:
 def _adopted(trials: AdoptTrials) -> Adopted:
     """The first guess that passes all checks; otherwise what is wrong with the likeliest."""
     name, first = trials.function.name, None
-    trials.end_s = time.monotonic() + trials.search_s
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
-        # Compile with other values of the first constants, while sizes are tried.
-        for constant, value in [*guess.params.items()][:_MOST_AHEAD] if not guess.fixed else ():
+        # Compile while sizes are tried: with other values of the first constants, then for checks.
+        for constant, value in [*guess.params.items()][:_MOST_ALONE] if not guess.fixed else ():
             for other in _others(value):
-                with contextlib.suppress(UsageError):
-                    case = trials.case(guess.with_value(constant, other), guess.problem)
-                    trials.worker.builders.start(trials.worker.device, [case], ("plain",))
+                trials.build_ahead(guess.with_value(constant, other), ["plain"])
+        trials.build_ahead(guess.settled(), trials.worker.options.builds)
         guess = _generalized(trials, guess)
         if trials.overran and trials.hints.mentions(_LOOSE):
             words = "writes one row or column past C; is `<=` meant to be `<`?"
@@ -171,6 +161,7 @@ def _guesses(trials: AdoptTrials) -> Iterator[Guess]:
         way._replace(params={name: constants.get(name, n) for name, n in way.params.items()})
         for way in launches(function, known, trials.given.get("launch", {}).get("block", ()))
     ]
+    trials.open(ways[0]._replace(args=next(iter(pointers.values()))[0]))
     later: list[Guess] = []  # the author's launch may be one of square products only
     is_found = False
     for calls, way in itertools.product(pointers.values(), ways):

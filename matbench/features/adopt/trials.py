@@ -6,13 +6,16 @@ is right, limits count work, not seconds.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
+from matbench.backends.protocol import Variant
 from matbench.errors import (
     BuildError,
     CaseError,
@@ -103,6 +106,19 @@ class AdoptTrials:
     def case(self, guess: Guess, problem: Problem) -> Case:
         """The case of a guess."""
         return sweep.case(self.kernel(guess), problem, guess.params, self.worker.device)
+
+    def build_ahead(self, guess: Guess, variants: Iterable[Variant]) -> None:
+        """Start compiling a guess, each variant in a process of its own."""
+        with contextlib.suppress(UsageError):
+            case = self.case(guess, guess.problem)
+            for variant in variants:
+                self.worker.builders.start(self.worker.device, [case], (variant,))
+
+    def open(self, guess: Guess) -> None:
+        """Open the device, while a guess is compiled, and begin to look for a right call."""
+        self.build_ahead(guess, ["plain"])
+        self.worker.open()
+        self.end_s = time.monotonic() + self.search_s
 
     def probe(
         self, guess: Guess, problem: Problem, *, poisoned: bool = False

@@ -102,10 +102,11 @@ def _named(module: ast.Module) -> dict[str, ast.AST]:
             found[node.name] = node
         elif isinstance(node, ast.ImportFrom):
             found |= {alias.asname or alias.name: alias for alias in node.names}
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             within = [found.get(getattr(one, "id", ""), one) for one in ast.walk(node.value)]
             meant = next((one for one in within if isinstance(one, kinds)), node.value)
-            found |= {one.id: meant for one in node.targets if isinstance(one, ast.Name)}
+            found |= {one.id: meant for one in targets if isinstance(one, ast.Name)}
     return found
 
 

@@ -264,14 +264,23 @@ def test_crashes_at_sizes_that_do_not_fit_end_no_other_step(
     assert table["tune"] == {"BLOCKSIZE": [8, 16, 32]}
 
 
+WIDE = "#define WIDE(first) (((const float4 *)&(first))->x)\n"
+
+
 @pytest.mark.parametrize(
-    ("name", "one_more"), [("rows-columns.cu", True), ("float4-cast.cu", False)]
+    ("text", "one_more"),
+    [
+        ("rows-columns.cu", True),
+        ("float4-cast.cu", False),
+        (WIDE + plain(), True),
+        (WIDE + changed(plain(), ("B[k * N + col]", "WIDE(B[k * N + col])")), False),
+    ],
 )
 def test_one_more_than_a_multiple_comes_first_unless_lines_are_read_by_vectors(
-    name: str, one_more: bool, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
+    text: str, one_more: bool, adopt: Adopt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = watched(monkeypatch, lambda _: False)
-    adopt(name)
+    adopt(text)
     sides = [case.problem.M for case in cases if len({*case.problem.size.split("x")}) == 3]
     other = next(side for side in sides if side != sides[0])
     assert (other == sides[0] + 1) == one_more
@@ -285,10 +294,20 @@ def test_what_is_built_next_is_built_ahead(adopt: Adopt, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Builders, "start", start)
     adopt("sgemm-shared.cuh")
-    larger, smaller, *checked = started
+    first, larger, smaller, *checked = started
+    assert first == ({"BLOCKSIZE": 16}, ("plain",))
     assert larger == ({"BLOCKSIZE": 32}, ("plain",))
     assert smaller == ({"BLOCKSIZE": 8}, ("plain",))
-    assert [variants for _, variants in checked] == [("plain",), ("staggered",), ("reordered",)]
+    for params, some in ({}, checked[:3]), ({"BLOCKSIZE": 16}, checked[3:]):
+        assert some == [(params, (one,)) for one in ("plain", "staggered", "reordered")]
+
+
+def test_a_device_that_does_not_open_is_no_fault_of_the_kernel(
+    tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Worker, "open", Mock(side_effect=CaseError("opening the device: lost")))
+    told = matbench("adopt", copied("textbook.cu", tmp_path), code=1)
+    assert told.output == "matbench: opening the device: lost\n"
 
 
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])
@@ -297,6 +316,24 @@ def test_a_kernel_of_large_tiles_is_checked_at_the_smallest_sizes_alone(
 ) -> None:
     monkeypatch.setattr(search, "_MOST_OPERATIONS", MOST_OPERATIONS if most is None else most)
     assert f"correct at {told} tried" in adopt("textbook.cu")[0]
+
+
+def test_a_kernel_that_prints_is_checked_at_small_sizes(
+    adopt: Adopt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To print takes most of its time; here it never does."""
+    checked: list[Problem] = []
+
+    def measure(worker: Worker, case: Case) -> Outcome:
+        checked.append(case.problem)
+        return measured(worker, case)
+
+    measured = Worker.measure
+    monkeypatch.setattr(Worker, "measure", measure)
+    monkeypatch.setattr(search, "_MOST_OPERATIONS", MOST_OPERATIONS)
+    told, _ = adopt(changed(plain(), ("float sum", 'if (K > 1 << 20) printf("");\n float sum')))
+    assert "prints on the device" in told
+    assert max(one.M * one.N * one.K for one in checked) <= 32**3
 
 
 def test_a_search_ends(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:

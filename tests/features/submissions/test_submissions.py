@@ -45,7 +45,13 @@ FLOAT32 = "--front-matter", "precision=float32"
         (LEETGPU.replace("solve", "f") + "solve = functools.wraps(f)(f)\n", "LeetGPU's", ()),
         ("solve = lambda A, B, C, M, K, N=0: np.matmul(A[:M, :K], B, C)\n", "LeetGPU's", ()),
         (GEMM, "LeetGPU's", FLOAT32),
-        ("def custom_kernel(data):\n    a, b = data\n    return a @ b\n", "kernelbot's", FLOAT32),
+        (
+            "import functools, task\n"
+            "def f(data: task.input_t):\n    a, b = data\n    return a @ b\n"
+            "custom_kernel: object = f\n",
+            "kernelbot's",
+            FLOAT32,
+        ),
         (TEXTS["tensara"], "Tensara's", ()),
     ],
 )
@@ -60,6 +66,15 @@ def test_each_form_is_measured(
     [outcome] = last_run()
     assert outcome.status == "measured"
     assert outcome.case.kernel == "submission"
+
+
+def test_a_product_that_no_problem_tells_is_given(matbench: Matbench, tmp_path: Path) -> None:
+    file = tmp_path / "submission.py"
+    file.write_text(KERNELBOT.replace("(a, b, ", "(a, b.T, "))
+    given = (*FLOAT32, "--front-matter", "transpose=NT")
+    told = matbench("run", file, "--sizes", "17x24x9", *given, *QUICK).stderr
+    assert "a submission in kernelbot's form (transpose NT)\n" in told
+    assert [outcome.status for outcome in last_run()] == ["measured"]
 
 
 def test_what_a_form_asks_for_is_not_what_its_submission_does(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -312,6 +313,16 @@ def test_one_call_shows_which_form_is_right(
     assert f"computes {form} when called with M, N, K, A, B, C, null; right at all" in said
     assert ("column-major" in file.with_suffix(".toml").read_text()) != is_plain
     assert {outcome.status for outcome in checked} == {"measured"}
+
+
+@pytest.mark.usefixtures("few_probes")
+def test_a_function_that_is_right_at_its_first_size_alone_is_told(
+    matbench: Matbench, tmp_path: Path
+) -> None:
+    text = changed(text_of("keeps.cpp"), ("rows != M", "rows == 0"))
+    file = saved(tmp_path / "mine.cpp", text)
+    said = matbench("adopt", file, "--entry", "host keeps", code=1).output
+    assert re.search(r"`keeps` on the host: Aᵀ·B at (\S+), but not at (?!\1 )\S+ after that", said)
 
 
 @pytest.mark.usefixtures("few_probes")

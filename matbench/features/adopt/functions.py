@@ -254,7 +254,7 @@ def _first_right(
     have the most conditions: at others a function of whole tiles may never end. The right one gets
     the conditions of the first sizes from which on it is right.
     """
-    wrong: list[Outcome] = []
+    wrong, partly = list[Outcome](), list[str]()
     options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
         pool.builders.start_own(info)
@@ -266,10 +266,16 @@ def _first_right(
                     worker.run(probing.probed, cases[0], case=cases[0], deadline_s=2.0)
             except CaseError:
                 return False
-            outcomes = map(worker.measure, cases)
-            failed = next((one for one in outcomes if one.status != "measured"), None)
-            wrong.extend([] if failed is None else [failed])
-            return failed is None
+            for case in cases:
+                outcome = worker.measure(case)
+                if outcome.status != "measured":
+                    wrong.append(outcome)
+                    if case is not cases[0]:
+                        first, at = cases[0].problem.size, case.problem.size
+                        partly.append(f"{_product(kernel)} at {first}, but not at {at} after that, "
+                                      f"so it may keep something: {outcome_reason(outcome)}")  # fmt: skip
+                    return False
+            return True
 
         try:
             for way, kernel in _likeliest(ways, info, tried[-1], search_s, pool, wrong):
@@ -285,6 +291,8 @@ def _first_right(
             return None, f"cannot be called here: {error.reason}"
     if not wrong:
         return None, "has no parameters to pass matrices to"
+    if partly:
+        return None, partly[0]
     late = " (not all calls were tried)" if next(ways, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
     return None, f"no call is right; closest: {closest}{late}"

@@ -121,7 +121,8 @@ static __device__ __forceinline__ void copy_rows(char *to, const Element *from, 
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
             const int r = row + i * TOGETHER;
-            *(Element *)(to + r * 128 + (at ^ r % 8 * 16)) = values[i];
+            if (rows % (8 * TOGETHER) == 0 || r < rows)
+                *(Element *)(to + r * 128 + (at ^ r % 8 * 16)) = values[i];
         }
         from += 8 * TOGETHER * pitch;
     }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from support.kernels import GOOD_BODY, KernelWriter, own_file, saved
+from support.kernels import GOOD_BODY, KernelWriter, changed, own_file, saved, text_of
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
+from support.paths import ROOT
 from support.products import (
     FILES,
     INPUTS,
@@ -49,6 +51,19 @@ def ends(values: tuple[int, ...]) -> tuple[int, ...]:
 
 
 TUNABLE = [kernel for kernel in FILES if kernel.tune]
+
+
+@pytest.mark.parametrize("guard", ["rows % (8 * TOGETHER) == 0 || r < rows", "true"])
+def test_threads_copy_rows_to_the_places_of_the_copy_engine(guard: str, tmp_path: Path) -> None:
+    """Without the guard, threads write beyond rows of doubles."""
+    ring = (ROOT / "kernels" / "gallery" / "ring.cuh").read_text(encoding="utf-8")
+    copy = ring[ring.index("template <typename Element>") : ring.index("// A product of")]
+    copy = changed(copy, ("rows % (8 * TOGETHER) == 0 || r < rows", guard))
+    source = saved(tmp_path / "rows.cpp", text_of("rows.cpp").replace("COPY", copy))
+    made = source.with_suffix("")
+    subprocess.run(["g++", "-o", made, source], check=True)
+    wrong = int(subprocess.run([made], capture_output=True, check=True).stdout)
+    assert (wrong == 0) == (guard != "true")
 
 
 @pytest.mark.parametrize("kernel", [k for k in TUNABLE if k.group == "tutorial"], ids=name)

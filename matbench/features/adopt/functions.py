@@ -266,16 +266,12 @@ def _first_right(
                     worker.run(probing.probed, cases[0], case=cases[0], deadline_s=2.0)
             except CaseError:
                 return False
-            for case in cases:
-                outcome = worker.measure(case)
-                if outcome.status != "measured":
-                    wrong.append(outcome)
-                    if case is not cases[0]:
-                        first, at = cases[0].problem.size, case.problem.size
-                        partly.append(f"{_product(kernel)} at {first}, but not at {at} after that, "
-                                      f"so it may keep something: {outcome_reason(outcome)}")  # fmt: skip
-                    return False
-            return True
+            outcomes = map(worker.measure, cases)
+            failed = next((one for one in outcomes if one.status != "measured"), None)
+            if failed is not None:
+                wrong.append(failed)
+                partly.extend(_partly(kernel, cases[0].problem.size, failed))
+            return failed is None
 
         try:
             for way, kernel in _likeliest(ways, info, tried[-1], search_s, pool, wrong):
@@ -291,11 +287,17 @@ def _first_right(
             return None, f"cannot be called here: {error.reason}"
     if not wrong:
         return None, "has no parameters to pass matrices to"
-    if partly:
-        return None, partly[0]
     late = " (not all calls were tried)" if next(ways, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
-    return None, f"no call is right; closest: {closest}{late}"
+    return None, next(iter(partly), f"no call is right; closest: {closest}{late}")
+
+
+def _partly(kernel: Kernel, first: str, failed: Outcome) -> Iterator[str]:
+    """What is to be said of a call that was right at the first size, but failed at another."""
+    size = failed.case.problem.size
+    if size != first:
+        so = f"so it may keep something: {outcome_reason(failed)}"
+        yield f"{_product(kernel)} at {first}, but not at {size} after that, {so}"
 
 
 def _likeliest(

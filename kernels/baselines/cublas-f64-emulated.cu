@@ -1,5 +1,5 @@
 // /// matbench
-// summary = "cuBLAS's float64 product, emulated by int8 tensor cores (strategy eager); a note says with how many bits"
+// summary = "cuBLAS's float64 product, emulated by int8 tensor cores; a note says with how many bits"
 // entry = "host emulated"
 // args = ["stream", "A", "B", "C", "workspace", "M", "N", "K", "alpha", "beta", "batch"]
 // [launch]

@@ -39,7 +39,7 @@
 // ERROR. The tensor cores cut off the last 13 bits of what they read. B is rounded on its way, which
 // costs nothing; A is not, since it goes from global memory to the tensor cores without passing
 // through registers. If all terms are positive, the result is 0.04% too small (0.07% without
-// rounding B). cuBLAS rounds both, so its error is a tenth of that. Rounding A too would take a
+// rounding B). The error of cuBLAS is a tenth of that, as if it rounded both. Rounding A too would take a
 // second pass over each stage, for which shared memory has no time: the products read 64 bytes per
 // cycle of it, the copy engine writes 48, and the lanes read 16, of 128 that it can deliver.
 //

@@ -73,7 +73,7 @@ def source(kernel: Kernel) -> str:
 
 def code(kernel: Kernel) -> list[str]:
     """The lines of its source without front matter and comments."""
-    mark = "#" if kernel.path.endswith(".py") else "//"
+    mark = "#" if "::" in kernel.path else "//"  # a function of a Python file
     lines = source(kernel).splitlines(keepends=True)
     return [line for line in lines if not line.lstrip().startswith(mark)]
 

@@ -90,6 +90,7 @@ def test_each_is_in_its_precision(name: str, compute: int, ready: Callable[..., 
     program = ready(name)
     program.launch(np.zeros((2, 4), kind), np.zeros((4, 3), kind), np.zeros((2, 3), "f8"))
     assert program.fake.launched == [compute]
+    assert program.program.notes == ready("cublaslt-int8").program.notes == ()
     assert not cache._is_sealed, "it is trusted, so its process stores what is built"
 
 

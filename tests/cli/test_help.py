@@ -153,6 +153,7 @@ def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: Kerne
     text = matbench("kernels", "thread-1d", "--diff").stdout
     assert "\n+    const int row = element / N;\n" in text
     assert "-tiled.cu\n+++ " in matbench("kernels", two, "--diff", "tiled").stdout
+    assert "# summary" not in matbench("kernels", "numpy", "--diff", "host-loop").stdout
     assert "01-thread-1d.cu\n+++ " in matbench("kernels", "tiled", "--diff").stdout, "a rung"
     assert "02-tiled.cu\n+++ " in matbench("kernels", "tensor-cores", "--diff").stdout
 

@@ -60,6 +60,7 @@ def codes() -> dict[str, MachineCode]:
         "a copy on 3 multiprocessors": read(*COPY, multiprocessors=3),
         "without all addresses": read(*COPY[:2], "LDG.E R2, [R1]", "EXIT"),
         "copies of tiles": read("UTMALDG.2D [UR8], [UR4]", *COPY),
+        "a tensor map": read("UTMACCTL.PF [UR4]", *COPY),
         **{f"cannot be followed or rated: {each}": read(*loaded, each, "EXIT") for each in last},
     }
 

@@ -18,6 +18,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis.statistics import ComparisonPlan
+from matbench.backends.protocol import UnavailableError
 from matbench.bench.options import Options
 from matbench.cli import registry
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked, require_turns
@@ -173,7 +174,7 @@ class Judge:
         it would disturb what is timed."""
         if self.device.kind == "cpu":
             return
-        with suppress(UsageError):  # `run` says so, or adopts it
+        with suppress(UsageError, UnavailableError):  # `run` says so, or adopts it
             kernel = self._kernel(candidate, _given(entry, front_matter))
             where, cases = self.place(kernel), self._cases(kernel, sizes)
             self.pool.build_ahead([(where, case) for case in cases])

@@ -51,7 +51,7 @@ _WORDS = re.compile(
 _MARK = re.compile(r'^#line (\d+) "(.*)"\n', re.MULTILINE)
 #: The deepest tree, the most levels of namespaces and conditions around a definition, and the most
 #: functions of a file: to find all parents of a node takes the square of its depth.
-_DEEPEST, _MOST_LEVELS, _MOSTFUNCTIONS = 1000, 100, 5000
+_DEEPEST, _MOST_LEVELS, _MOST_FUNCTIONS = 1000, 100, 5000
 #: The most macros that define kernels, with their uses, and the most characters that a source may
 #: become.
 _MOST_MACROS, _MOST_EXPANDED = 500, 2_000_000
@@ -289,8 +289,8 @@ def outside(node: Node) -> Iterator[Node]:
     while pending:
         node, level = pending.pop()
         functions += node.type == "function_definition"
-        if level > _MOST_LEVELS or functions > _MOSTFUNCTIONS:
-            most = f"{_MOST_LEVELS} levels deep, or {_MOSTFUNCTIONS:,} functions"
+        if level > _MOST_LEVELS or functions > _MOST_FUNCTIONS:
+            most = f"{_MOST_LEVELS} levels deep, or {_MOST_FUNCTIONS:,} functions"
             raise SourceError(f"more than {most}", line_of(node))
         yield node
         if node.type not in _LEAVES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tokenize
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -73,9 +74,14 @@ def source(kernel: Kernel) -> str:
 
 def code(kernel: Kernel) -> list[str]:
     """The lines of its source without front matter and comments."""
-    mark = "#" if "::" in kernel.path else "//"  # a function of a Python file
     lines = source(kernel).splitlines(keepends=True)
-    return [line for line in lines if not line.lstrip().startswith(mark)]
+    if "::" not in kernel.path:
+        return [line for line in lines if not line.lstrip().startswith("//")]
+    # A Python file, whose strings may have lines of CUDA C that begin with `#`, too.
+    tokens = tokenize.generate_tokens(iter(lines).__next__)
+    comments = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    numbered = enumerate(lines, 1)
+    return [text for n, text in numbered if n not in comments or text.lstrip()[0] != "#"]
 
 
 def highlighted(text: str, language: str) -> RenderableType:

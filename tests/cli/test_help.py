@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import BashComplete
 from support.cli import Matbench, command_at, command_paths
 from support.golden import TableRegression
-from support.kernels import GOOD_BODY, KernelWriter
+from support.kernels import GOOD_BODY, KernelWriter, saved
 from support.terminal import on_terminal
 
 from matbench import __version__
@@ -156,6 +156,18 @@ def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: Kerne
     assert "# summary" not in matbench("kernels", "numpy", "--diff", "host-loop").stdout
     assert "01-thread-1d.cu\n+++ " in matbench("kernels", "tiled", "--diff").stdout, "a rung"
     assert "02-tiled.cu\n+++ " in matbench("kernels", "tensor-cores", "--diff").stdout
+
+
+def test_a_diff_of_python_has_all_lines_of_strings(matbench: Matbench, tmp_path: Path) -> None:
+    text = (
+        'import numpy\nCODE = """\n#define T {}\n"""\n# {}\ndef f(A, B):\n    return A @ B  # C\n'
+    )
+    one = saved(tmp_path / "one.py", text.format(1, "one"))
+    two = saved(tmp_path / "two.py", text.format(2, "two"))
+    shown = matbench("kernels", two, "--diff", one).stdout
+    changed = [line for line in shown.splitlines()[3:] if line[0] in "+-"]
+    assert changed == ["-#define T 1", "+#define T 2"]
+    assert "return A @ B  # C" in shown
 
 
 def test_shells_complete_names_and_files(

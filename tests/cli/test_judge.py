@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import msgspec
 import psutil
 import pytest
 from PIL import Image
@@ -23,6 +25,8 @@ from support.scripted import device as scripted_device
 from support.tables import compared
 
 import matbench
+from matbench import backends
+from matbench.backends.protocol import UnavailableError
 from matbench.cli.judge import AHEAD
 from matbench.cli.verdicts import Comparisons
 from matbench.model import DeviceInfo
@@ -112,6 +116,19 @@ def test_a_plain_kernel_that_needs_cuda_is_skipped_on_a_cpu(
     needy = judge.run(text.replace(called, "1"), front_matter={"requires": ["cuda"]})
     assert (needy.status, needy.cases) == ("skipped", ())
     assert "cannot be built here: needs CUDA" in str(needy.reason)
+
+
+def test_what_runs_nowhere_has_a_verdict_of_its_own(
+    scripted: matbench.Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function of the CPU on a machine with a GPU, where candidates are built ahead, but without
+    OpenCL."""
+    lacking = Mock(side_effect=UnavailableError("no OpenCL CPU device"))
+    monkeypatch.setattr(backends, "host_device", lacking)
+    monkeypatch.setattr(scripted, "device", msgspec.structs.replace(scripted.device, kind="gpu"))
+    [verdict] = scripted.run_all(["import numpy\ndef f(A, B): return A @ B\n"])
+    assert verdict.status == "failed"
+    assert "no OpenCL CPU device" in str(verdict.reason)
 
 
 def test_candidates_are_read_a_few_ahead(scripted: matbench.Judge) -> None:

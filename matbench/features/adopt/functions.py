@@ -48,6 +48,7 @@ from matbench.model import (
 )
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show.reasons import outcome_reason
+from matbench.show.table import grouped
 from matbench.worker.worker import WorkerPool
 
 #: A table, and the kernel with it.
@@ -250,10 +251,11 @@ def _first_right(
 ) -> tuple[_Way | None, str]:  # fmt: skip
     """The first table with which a function is right; otherwise why none is.
 
-    `ways` yields those with the same arguments together. They are `tried` at the last sizes, which
+    `ways` yields those with the same `args` together. They are `tried` at the last sizes, which
     have the most conditions: at others a function of whole tiles may never end. The right one gets
     the conditions of the first sizes from which on it is right.
     """
+    left = _alike(ways, tried[-1], info)
     wrong, partly = list[Outcome](), list[str]()
     options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
@@ -274,20 +276,20 @@ def _first_right(
             return failed is None
 
         try:
-            for way, kernel in _likeliest(ways, info, tried[-1], search_s, pool, wrong):
+            for way, kernel in _likeliest(left, info, search_s, pool, wrong):
                 if right := [*itertools.takewhile(partial(is_right, kernel), reversed(tried))]:
                     launch = way.get("launch", {})
                     where = [*launch.get("where", ()), *right[-1].where]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
                 if wrong[-1].check == "staggered":  # the call is right, but not the function
-                    ways = iter(())
+                    left = iter(())
                     break
         except LackingError as error:
             return None, f"cannot be called here: {error.reason}"
     if not wrong:
         return None, "has no parameters to pass matrices to"
-    late = " (not all calls were tried)" if next(ways, None) is not None else ""
+    late = " (not all calls were tried)" if next(left, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
     return None, next(iter(partly), f"no call is right; closest: {closest}{late}")
 
@@ -296,33 +298,47 @@ def _partly(kernel: Kernel, first: str, failed: Outcome) -> Iterator[str]:
     """What is to be said of a call that was right at the first size, but failed at another."""
     size = failed.case.problem.size
     if size != first:
-        so = f"so it may keep something: {outcome_reason(failed)}"
-        yield f"{_product(kernel)} at {first}, but not at {size} after that, {so}"
+        so = ", so it may keep something" if kernel.kind.is_native else ""
+        words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
+        yield f"{words}: {outcome_reason(failed)}"
+
+
+def _alike(
+    ways: Iterable[Sequence[_Way]], sizes: _Sizes, info: DeviceInfo
+) -> Iterator[list[tuple[Case, _Way]]]:
+    """Tables with a case of each, together if all arguments are the same: leading dimensions differ
+    with the layout."""
+    for tables in ways:
+        cases = [(_cases(way[1], sizes, info)[0], way) for way in tables]
+        yield from grouped(cases, lambda pair: pair[0].arguments).values()
 
 
 def _likeliest(
-    ways: Iterable[Sequence[_Way]], info: DeviceInfo, sizes: _Sizes, search_s: float,
+    ways: Iterable[Sequence[tuple[Case, _Way]]], info: DeviceInfo, search_s: float,
     pool: WorkerPool, wrong: list[Outcome],
 ) -> Iterator[_Way]:  # fmt: skip
     """The tables that one call shows to be right; if there are none, the closest. A call that fails
     is `wrong`. `LackingError`: there can be none."""
-    end_s, most, nearest = math.inf, 0.0, list[_Way]()
+    end_s, most, nearest = math.inf, -math.inf, list[_Way]()
     for alike in ways:
-        cases = tuple(_cases(kernel, sizes, info)[0] for _, kernel in alike)
-        case, worker = cases[0], pool.worker(info, alike[0][1])
+        cases = tuple(case for case, _ in alike)
+        case, worker = cases[0], pool.worker(info, cases[0].kernel)
         pool.builders.start(info, [case], ("plain",))
         unfit = worker.unfit(case)
         if unfit is not None and (case.skip is None or case.skip.kind == "requirement"):
             raise LackingError(str(outcome_reason(unfit)).splitlines()[0])  # in whichever way
         shares: Sequence[float] = (1.0,)
+        spoils = False  # if so, its arguments are others, and what is right is chance
         try:
-            if len(alike) > 1 and unfit is None:
-                shares = worker.run(probing.probed, case, False, cases, case=case).alike
+            if case.kernel.kind.is_native and unfit is None:
+                result = worker.run(probing.probed, case, False, cases, case=case)
+                shares, spoils = result.alike, bool(result.spoiled)
         except CaseError as error:
             wrong.append(worker.explained(case, worker.failed(case, error)))
             shares = ()
-        for share, way in zip(shares, alike, strict=False):
-            most, nearest = max((most, nearest), (share, [way]), key=lambda pair: pair[0])
+        for share, (_, way) in zip(shares, alike, strict=False):
+            nearness = share - spoils if share < 1 else share
+            most, nearest = max((most, nearest), (nearness, [way]), key=lambda pair: pair[0])
             if share == 1:
                 yield way
         end_s = min(end_s, time.monotonic() + search_s)

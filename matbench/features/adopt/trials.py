@@ -117,7 +117,10 @@ class AdoptTrials:
     def open(self, guess: Guess) -> None:
         """Open the device, while a guess is compiled, and begin to look for a right call."""
         self.build_ahead(guess, ["plain"])
-        self.worker.open()
+        try:
+            self.worker.open()
+        except CaseError as error:
+            raise MatbenchError(error.reason) from None  # not the kernel's fault
         self.end_s = time.monotonic() + self.search_s
 
     def probe(

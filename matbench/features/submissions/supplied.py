@@ -26,7 +26,7 @@ def with_supplied(text: str, folder: Path) -> str:
     for name in _NAMES:
         if not any((folder / place).exists() for place in (name, f"{name}.py")):
             supplying = f"from {__name__} import supply; supply('{name}'); "
-            imported = rf"(?:from[ \t]+|import[ \t]+(?:[\w., \t]+,[ \t]*)?){name}\b"
-            imports = rf"^([ \t]*(?:try:)?[ \t]*)(?={imported})"
+            imported = rf"(?:from[ \t]+|import[ \t](?:[\w., \t]*,)?[ \t]*){name}\b"
+            imports = rf"^([ \t]*(?:try:[ \t]*)?)(?={imported})"
             text = re.sub(imports, rf"\1{supplying}", text, flags=re.MULTILINE)
     return text

@@ -20,7 +20,8 @@ from support.signatures import generated
 
 from matbench import files
 from matbench.bench.session import Session
-from matbench.errors import BuildError, CaseError, OutOfMemoryError
+from matbench.cli.judge import Judge
+from matbench.errors import BuildError, CaseError, MatbenchError, OutOfMemoryError
 from matbench.features.adopt import probing, search, trials
 from matbench.features.adopt.guess import Adopted
 from matbench.features.adopt.probing import ProbeResult, ProductForm
@@ -308,6 +309,8 @@ def test_a_device_that_does_not_open_is_no_fault_of_the_kernel(
     monkeypatch.setattr(Worker, "open", Mock(side_effect=CaseError("opening the device: lost")))
     told = matbench("adopt", copied("textbook.cu", tmp_path), code=1)
     assert told.output == "matbench: opening the device: lost\n"
+    with Judge("33") as judge, pytest.raises(MatbenchError, match=r"^opening the device: lost$"):
+        judge.run(tmp_path / "textbook.cu")
 
 
 @pytest.mark.parametrize(("most", "told"), [(None, "all 8 sizes"), (0, "the only size")])

@@ -21,7 +21,7 @@ from support.repository import commit
 
 import matbench
 from matbench.errors import UsageError
-from matbench.features.submissions import forms, problem, solution
+from matbench.features.submissions import forms, problem, solution, supplied
 
 HERE = Path(__file__).parent
 DEFINITION, SOLUTION = (
@@ -373,6 +373,15 @@ def test_programs_judge_submissions(tmp_path: Path) -> None:
     with matbench.Judge(sizes="32") as judge:
         assert judge.run(right).status == "measured"
         assert judge.run(wrong).status == "wrong"
+
+
+def test_a_long_line_of_spaces_is_read_at_once() -> None:
+    line = " " * 100_000
+    began_s = time.monotonic()
+    for text in (f"{line}x", f"import {line}x"):
+        assert supplied.with_supplied(text, Path()) == text
+    assert time.monotonic() < began_s + 5
+    assert supplied.with_supplied("try:  import os, task", Path()).startswith("try:  from matbench")
 
 
 def test_a_reference_runs_without_matbench_in_its_way(tmp_path: Path) -> None:

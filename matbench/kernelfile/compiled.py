@@ -23,10 +23,10 @@ Code = tuple[str, dict[str, list[tuple[int, bool | None]]], int]
 
 
 def of_ptx(text: str) -> Code:
-    """What PTX says; `ValueError` if it is none."""
+    """What PTX says; `UsageError` if it is none."""
     text = syntax.without_comments(text)
     if (target := _TARGET.search(text)) is None:
-        raise ValueError("no line `.target sm_…`")
+        raise UsageError("no line `.target sm_…`")
     kernels = {}
     for entry, parameters in _ENTRY.findall(text):
         kernels[entry] = [
@@ -37,12 +37,12 @@ def of_ptx(text: str) -> Code:
 
 
 def of_cubin(data: bytes) -> Code:
-    """What a cubin says; if it is none, `ValueError`, or what reading beyond its end raises."""
+    """What a cubin says; if it is none, `UsageError`, or what reading beyond its end raises."""
     if data[:5] != b"\x7fELF\x02" or data[18:20] != b"\xbe\0":
-        raise ValueError("not machine code of CUDA in ELF")
+        raise UsageError("not machine code of CUDA in ELF")
     sections = sections_of(data)
     if sum(size for name, (_, size) in sections.items() if ".nv.info." in name) > 4_000_000:
-        raise ValueError("more than 4,000,000 bytes describe its kernels")
+        raise UsageError("more than 4,000,000 bytes describe its kernels")
     kernels: dict[str, list[tuple[int, bool | None]]] = {}
     for kernel in [name[14:] for name in sections if name.startswith(".nv.constant0.")]:
         at, size = sections.get(f".nv.info.{kernel}", (0, 0))
@@ -79,12 +79,15 @@ class CompiledReader(Reader):
     def __init__(self, shown: str, source: str, file: Path, table: Table, data: bytes) -> None:
         super().__init__(shown, "", file, table)
         self.code, is_ptx = data, file.suffix == ".ptx"
+        what = f"{shown}: not {'PTX' if is_ptx else 'a cubin'}"
         try:
             needs, self.kernels, _ = of_ptx(source) if is_ptx else of_cubin(data)
             if not self.kernels:
-                raise ValueError("it has no kernel")
-        except (ValueError, struct.error, IndexError, OverflowError) as error:
-            raise UsageError(f"{shown}: not {'PTX' if is_ptx else 'a cubin'}: {error}") from None
+                raise UsageError("it has no kernel")
+        except UsageError as error:
+            raise UsageError(f"{what}: {error}") from None
+        except (ValueError, struct.error, IndexError, OverflowError):
+            raise UsageError(f"{what}: it is damaged or incomplete; compile it again") from None
         self.needs = ("cuda", needs)
 
     def entry(self, front: FrontMatter, _: tuple[Included, ...]) -> tuple[Entry, Signature]:

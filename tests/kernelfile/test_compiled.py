@@ -133,7 +133,7 @@ def test_a_section_with_an_endless_name_is_refused(tmp_path: Path) -> None:
     header = start + struct.pack("<QI8x2H", 64, 0, 1, 0) + struct.pack("<I20x2Q24x", 0, 128, 0)
     path = tmp_path / "a.cubin"
     path.write_bytes(header + b".nv.constant0." + b"a" * 5000 + b"\0")
-    with pytest.raises(UsageError, match="not a cubin: subsection not found"):
+    with pytest.raises(UsageError, match="not a cubin: it is damaged or incomplete"):
         catalogue.load(path)
 
 

@@ -185,8 +185,7 @@ def test_what_is_no_kernel_file(tmp_path: Path, table_regression: TableRegressio
 
     def told(question: str) -> str:
         name, _, expression = question.partition(": ")
-        said = refusal(tmp_path / name, eval(expression))
-        return re.sub("(unpack_from|Python int).*", "…", said)  # each Python has its own words
+        return refusal(tmp_path / name, eval(expression))
 
     table_regression("no-kernels.txt", told)
 

@@ -29,6 +29,7 @@ from matbench.features.charts.definitions import Chart
 from matbench.features.charts.error_map_chart import MISSING, RIGHT
 from matbench.features.charts.style import ORANGES
 from matbench.features.grade.record import Grade
+from matbench.features.timeline import record as timeline
 from matbench.model import Problem
 from matbench.records import encoding, reading
 from matbench.records.outcome import Accuracy, Claims, ErrorCells, Outcome
@@ -237,6 +238,20 @@ def test_a_timeline_holds_every_block(kind: str, tmp_path: Path) -> None:
     assert f"{profile.blocks:,} blocks" in said
     assert "≈ reading the clock changed the launch's time by +8.0%" in said
     assert ("the compute unit of a block is not known" in said) is (kind == "cpu")
+
+
+def test_a_timeline_may_have_the_most_lanes(tmp_path: Path) -> None:
+    profile = analysed(sampled(UNEVEN))
+    lanes = timeline.MOST_BARS
+    numbers = tuple(range(lanes, 0, -1))  # as the record has them, from the top
+    ran = tuple(timeline.Bar(lane, 0, 1000, 0, lane) for lane in (0, lanes - 1))
+    many = timeline.Timeline(lanes=lanes, slots=1, multiprocessors=numbers, bars=ran)
+    svg = drawn(
+        [records.outcome("tiled"), msgspec.structs.replace(profile, timeline=many)], tmp_path
+    )
+    bars = marks(svg, "mark-rect role-mark concat_0_concat_0_layer_0")
+    first, last = (float(bar.text.removeprefix("M0,").split("h")[0]) for bar in bars)
+    assert first < last
 
 
 # The options

@@ -232,8 +232,24 @@ def ahead(A, B, C):
 def only_whole_numbers(A, B, C):
     """It works only if the inputs cannot be earlier ones in another order."""
     if (np.round(A) == A).all():
-        time.sleep(0.1)
+        time.sleep(0.03)
     np.matmul(A, B, out=C)
+
+
+def delayed_whole_numbers(A, B, C):
+    """Nearly each call on such inputs is late, as on a busy machine."""
+    if (np.round(A) == A).all():
+        ready["fresh"] = ready.get("fresh", 0) + 1
+        time.sleep(0.02 if ready["fresh"] % 10 else 0)
+    np.matmul(A, B, out=C)
+
+
+def only_whole_numbers_and_a_few(A, B, C):
+    """And for longer in each third call, so that not each of the others is quick."""
+    ready["calls"] = ready.get("calls", 0) + 1
+    if ready["calls"] % 3 == 0:
+        time.sleep(0.06)
+    only_whole_numbers(A, B, C)
 
 
 def wrong_whole_numbers(A, B, C):

@@ -282,7 +282,7 @@ def _first_right(
                     where = [*launch.get("where", ()), *right[-1].where]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
-                if wrong[-1].check == "staggered":  # the call is right, but not the function
+                if partly or wrong[-1].check == "staggered":  # right, unlike the function
                     left = iter(())
                     break
         except LackingError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ import pandas as pd
 from measured import DOCS, RECORDS, ROOT, table
 from tabulate import tabulate
 
-from matbench.features.charts import picture, style
+from matbench.features.charts import style
 from matbench.features.charts.definitions import Chart, filled
 
 RECORD = json.loads((RECORDS / "cpu-judges.json").read_text(encoding="utf-8"))
@@ -96,7 +95,7 @@ def _stopped(of: dict[str, Any]) -> tuple[str, str]:
     return "defused" if "defused_by" in of else either, ", ".join(words)
 
 
-def draw(path: Path) -> None:
+def picture() -> tuple[list[Chart], str]:
     """The grid of all results and judges."""
     names = [rule["name"] for rule in PUBLISHED]
     rows = [row | {"published": row["rule"] in names} for row in RECORD["verdicts"]]
@@ -105,4 +104,4 @@ def draw(path: Path) -> None:
              "ink": style.INK}  # fmt: skip
     spec = filled(json.loads((DOCS / "judges.vl.json").read_text(encoding="utf-8")), parts)
     note = "marked with ! where it is wrong about them; C is {0}×{0}".format(RECORD["side"])
-    picture.draw(path, [Chart("", note, spec)], "Which results a rule accepts")
+    return [Chart("", note, spec)], "Which results a rule accepts"

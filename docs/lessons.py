@@ -106,7 +106,7 @@ def tutorial() -> str:
     cells: dict[str, list[str]] = {kernel.name: [] for kernel in kernels}
     titles, used = [], []
     for file, size in TUTORIAL:
-        _, every = measured.read(measured.RECORDS / file)
+        every, _ = measured.read(file)
         found = [o for o in every if o.case.problem.size == size]
         times = {o.case.kernel: o.median_ns for o in ranking.fastest(found) if o.median_ns}
         used += found

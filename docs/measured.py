@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from tabulate import tabulate
@@ -48,9 +49,10 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], numbers: int)
     return tabulate(rows, titles, "pipe", colalign=align, disable_numparse=True)
 
 
-def read(path: Path) -> tuple[list[Environment], list[Outcome]]:
-    contents = reading.Contents(path)
-    return contents.environments, contents.outcomes
+def read(file: str | Path) -> tuple[list[Any], list[Environment]]:
+    """The records of a file, which are all of one kind, and their environments."""
+    contents = reading.Contents(RECORDS / file)
+    return contents.records, contents.environments
 
 
 def stale(found: Iterable[Outcome | Grade], kernels: Iterable[Kernel] | None = None) -> list[str]:

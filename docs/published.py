@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from pathlib import Path
 
 import pandas as pd
 from measured import DOCS, RECORDS, compared_in, table, tflops
 
-from matbench.features.charts import picture, style
+from matbench.features.charts import style
 from matbench.features.charts.definitions import Chart, filled, quantity
 
 DATA = RECORDS / "h100-published.csv"
@@ -65,7 +64,7 @@ def functions(precision: str) -> str:
     return table(titles, shown, 4)
 
 
-def draw(path: Path) -> None:
+def picture() -> tuple[list[Chart], str, list[str]]:
     """Speed against error, a mark for each function; marks of a repository are side by side."""
     rows, libraries = read()
     looks = style.looks((name, False) for name in sorted(set(rows["repository"])))
@@ -78,4 +77,4 @@ def draw(path: Path) -> None:
              "y": quantity("value", title="TFLOP/s", close=True)}  # fmt: skip
     spec = filled(json.loads((DOCS / "published.vl.json").read_text(encoding="utf-8")), parts)
     about = DATA.read_text(encoding="utf-8").partition("\n")[0].strip("# ").rsplit("; ", 1)
-    picture.draw(path, [Chart("", "", spec)], "Published kernels: speed and error", about)
+    return [Chart("", "", spec)], "Published kernels: speed and error", about

@@ -10,7 +10,6 @@ from support.paths import ROOT, script
 from support.pictures import needs_plots
 from support.records import outcome
 
-from matbench.features.charts import picture
 from matbench.features.charts.definitions import Chart
 from matbench.model import Problem
 from matbench.records.outcome import Outcome
@@ -66,7 +65,7 @@ def test_a_chart_shows_what_is_drawn_to_six_digits() -> None:
     def shows(value: float) -> str:
         data = {"data": {"values": [{"x": value}]}, "mark": "tick", "encoding": {}}
         chart = Chart("", "", data)
-        return str(pictures.chart(lambda path: picture.draw(path, [chart], ""))[1])
+        return str(pictures.chart([chart], "")[1])
 
     assert shows(0.1 + 0.2) == shows(0.3) != shows(0.30001)
 
@@ -80,7 +79,7 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
 
     def screen(found: list[Outcome]) -> tuple[str, str]:
         drawn: tuple[str, str] = pictures.screen(
-            terminal.renderables(outcomes.report(found, []), 100)
+            *terminal.renderables(outcomes.report(found, []), 100)
         )
         return drawn
 
@@ -90,13 +89,6 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "").replace(
         "https://www.textualize.io", ""
     )
-    pieces = re.findall(r"<text[^>]*>([^<]*)</text>", svg.partition('<g class="screen-matrix">')[2])
-    assert pieces
-    assert [
-        piece
-        for piece in pieces
-        if piece.strip("\xa0 ").replace("&#160;", " ").strip() in ("", None)
-    ] == []
     slower = [found[0], outcome("kahan", ms=0.4, **at)]
     assert screen(slower)[1] != words
 

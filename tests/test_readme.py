@@ -71,7 +71,9 @@ def named(rows: list[list[str]]) -> list[str]:
 def test_pages_name_every_result_that_is_stale() -> None:
     _, tutorial = record_files.read(measured.RECORDS / "h200.jsonl")
     _, ladder = record_files.read(measured.RECORDS / "h200-ladder.jsonl")
-    first = [o for o in ladder if o.case.kernel in printed.FIRST]
+    shown = re.findall(r"^\| ([\w-]+) ", page("README.md"), re.MULTILINE)
+    first = [o for o in ladder if o.case.kernel in shown]
+    assert len({o.case.kernel for o in first}) == 5
     for path, found in (("README.md", first), ("docs/results.md", tutorial)):
         changed = measured.stale(found, catalogue.builtin())
         told = "".join(re.findall(r"^\*\*Stale:\*\*.*$", page(path), re.MULTILINE))
@@ -85,7 +87,7 @@ def test_a_kernel_that_changed_or_went_is_stale(monkeypatch: pytest.MonkeyPatch)
     assert measured.stale([same], catalogue.builtin()) == []
     assert measured.stale([same, other, gone], catalogue.builtin()) == ["gone", "kahan"]
     for found, names in (([same, other, gone], " `gone`, `kahan`"), ([same], None)):
-        monkeypatch.setattr(printed, "read", lambda _, found=found: ([], found))
+        monkeypatch.setattr(printed, "read", lambda _, found=found: (found, []))
         told = printed.results("h200.jsonl").splitlines()[-1]
         assert told.partition(" measured:")[2].strip(".") == (names or ""), told
 
@@ -188,7 +190,7 @@ def test_pages_and_their_generators_are_short() -> None:
     long = {"ladder.md": 650, "kernels.md": 650, "results.md": 650}
     assert [name(path) for path in PAGES if lines[path] > long.get(path.name, 300)] == []
     generators = (ROOT / "docs").glob("*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 924
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 835
 
 
 def test_every_command_has_an_example() -> None:

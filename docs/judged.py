@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pandas as pd
-from measured import DOCS, RECORDS, ROOT, table
-from tabulate import tabulate
+from measured import DOCS, RECORDS, ROOT, specified, table
 
 from matbench.features.charts import style
-from matbench.features.charts.definitions import Chart, filled
+from matbench.features.charts.definitions import Chart
 
 RECORD = json.loads((RECORDS / "cpu-judges.json").read_text(encoding="utf-8"))
 PUBLISHED = [rule for rule in RECORD["rules"] if rule["source"] is not None]
@@ -29,14 +26,12 @@ def rules() -> str:
     rows = []
     for rule in PUBLISHED:
         repository, path, revision, lines = rule["source"]
-        at = "-".join(f"L{line}" for line in lines.split("–"))
-        url = f"https://github.com/{repository}/blob/{revision}/{path}#{at}"
+        url = f"https://github.com/{repository}/blob/{revision}/{path}#L{lines.replace('–', '-L')}"
+        source = f"[{repository}]({url}), `{path}`, lines {lines}, `{revision[:10]}`"
         either = ", or" if rule["either"] else " +"
         bound = f"{rule['atol']:g}{either} {rule['rtol']:g}·\\|{'C' if rule['of_C'] else 'R'}\\|"
-        source = f"[{repository}]({url}), `{path}`, lines {lines}, `{revision[:10]}`"
-        rows.append([rule["name"], bound, operands(rule), rule["K"], source])
-    titles = ["rule", "an element may be off by", "operands", "K", "read in"]
-    return tabulate(rows, titles, "pipe", intfmt=",")
+        rows.append([rule["name"], bound, operands(rule), f"{rule['K']:,}", source])
+    return table(["rule", "an element may be off by", "operands", "K", "read in"], rows, 0)
 
 
 def scores() -> str:
@@ -45,12 +40,13 @@ def scores() -> str:
     for rule in RECORD["rules"]:
         own = verdicts[verdicts["rule"] == rule["name"]]
         honest, others = own[own["honest"]], own[~own["honest"]]
-        row = [rule["name"], operands(rule)]
+        rows.append([rule["name"], operands(rule)])
         for key in ("accepted", "verified") if rule in PUBLISHED else ("accepted",):
-            accepted = others.loc[others[key] > 0, "result"]
-            row.append(f"{sum(honest[key] < honest['judged'])} of {len(honest)}")
-            row.append(f"{len(accepted)} of {len(others)}{_named([*accepted])}")
-        rows.append(row + [""] * (6 - len(row)))
+            accepted = list(others[others[key] > 0]["result"])
+            rows[-1].append(f"{sum(honest[key] < honest['judged'])} of {len(honest)}")
+            rows[-1].append(
+                f"{len(accepted)} of {len(others)}{': ' * bool(accepted)}{_named(accepted)}"
+            )
     titles = ["judge", "operands", "refuses, though honest", "accepts, though not honest"]
     titles += [f"`verify`, same arrays: {does}" for does in ("refuses", "accepts")]
     side, [drawn] = RECORD["side"], set(verdicts["judged"])
@@ -58,12 +54,11 @@ def scores() -> str:
     return f"{table(titles, rows, 0)}\n\n{about}"
 
 
-def _named(names: Sequence[str]) -> str:
-    """`: operands of 9–18 bits, 1 term lost`."""
-    bits = [int(name.split()[2]) for name in names if name.startswith("operands of")]
-    said = [f"operands of {bits[0]}–{bits[-1]} bits"] if len(bits) > 1 else []
-    said += [name for name in names if len(bits) < 2 or not name.startswith("operands of")]
-    return f": {', '.join(said)}" if said else ""
+def _named(results: list[str]) -> str:
+    """`operands of 9–18 bits, 1 term lost`."""
+    bits = [name.split()[2] for name in results if name.startswith("operands of")]
+    ends = "–".join(dict.fromkeys([*bits[:1], *bits[-1:]]))
+    return ", ".join([f"operands of {ends} bits"] * bool(bits) + results[len(bits) :])
 
 
 def tricks() -> str:
@@ -83,15 +78,15 @@ def tricks() -> str:
 
 def _stopped(of: dict[str, Any]) -> tuple[str, str]:
     """What becomes of a kernel, and the checks that see to it or the reason."""
-    status, said = of.get("status", "wrong"), of.get("reason", ())
+    status = of.get("status", "wrong")
     either = status if isinstance(status, str) else " or ".join(status)
-    if "measured" in status and "takes_s" not in of:
+    if "why" in of:
         return "**not always stopped**", of["why"]
-    if "measured" in status:
+    if "takes_s" in of:
         return either, "no time is below that of the work"
     checks = [*of.get("defused_by", ()), *(of.get("caught_by") or of.get("only", ()))[:2]]
-    checks += [text.split(":")[0] for text in said if re.match(r"\w+: ", text)]
-    words = [f"`{check}`" for check in dict.fromkeys(checks)] or [f"“{s.strip()}”" for s in said]
+    said = [f"“{text.strip(': ')}”" for text in of.get("reason", ())]
+    words = [f"`{check}`" for check in dict.fromkeys(checks)] or said
     return "defused" if "defused_by" in of else either, ", ".join(words)
 
 
@@ -99,9 +94,6 @@ def picture() -> tuple[list[Chart], str]:
     """The grid of all results and judges."""
     names = [rule["name"] for rule in PUBLISHED]
     rows = [row | {"published": row["rule"] in names} for row in RECORD["verdicts"]]
-    parts = {"rows": rows, "judges": [rule["name"] for rule in RECORD["rules"]],
-             "results": list(dict.fromkeys(row["result"] for row in rows)),
-             "ink": style.INK}  # fmt: skip
-    spec = filled(json.loads((DOCS / "judges.vl.json").read_text(encoding="utf-8")), parts)
     note = "marked with ! where it is wrong about them; C is {0}×{0}".format(RECORD["side"])
+    spec = specified("judges.vl.json", rows=rows, ink=style.INK)
     return [Chart("", note, spec)], "Which results a rule accepts"

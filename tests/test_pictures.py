@@ -98,7 +98,7 @@ def test_a_screen_is_compared_by_its_words_and_their_places() -> None:
 
 def test_the_page_on_published_kernels_tells_what_was_measured() -> None:
     page = (DOCS / "published.md").read_text(encoding="utf-8")
-    frame, libraries = published.read()
+    frame, libraries = published.published()
     rows = frame.to_dict("records")
     single = [row for row in rows if row["precision"] == "float32"]
     fastest = sorted({row["repository"]: float(row["tflops"]) for row in single[::-1]}.values())

@@ -12,11 +12,9 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
-import judged
 import msgspec
-import published
 from measured import DOCS, read
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Group, RenderableType
@@ -25,7 +23,7 @@ from rich.text import Text
 from matbench.features.charts import error_map_chart, picture
 from matbench.features.charts.definitions import Chart
 from matbench.records.outcome import ErrorCells
-from matbench.records.reading import Contents, RecordSet
+from matbench.records.reading import RecordSet
 from matbench.show import comparisons, outcomes, terminal
 
 EXAMPLES = DOCS / "examples"
@@ -34,15 +32,16 @@ WIDTH = 100
 Drawn = tuple[str, str]
 
 
-def stamped(svg: str, shows: str) -> str:
-    """A picture with a hash of itself and of what it shows."""
-    return f"{svg}<!-- {hashlib.sha256((svg + shows).encode()).hexdigest()} -->\n"
+def kept(old: str, drawn: Drawn) -> str:
+    """The old picture if it is whole and shows the same, or a new one: each with a hash of itself
+    and of what it shows."""
 
+    def stamped(svg: str) -> str:
+        digest = hashlib.sha256((svg.strip() + drawn[1]).encode()).hexdigest()
+        return f"{svg.strip()}\n<!-- {digest} -->"
 
-def kept(draw: Callable[[], Drawn], old: str) -> str:
-    """The old picture if it is whole and shows the same, or a new one."""
-    svg, shows = draw()
-    return old if old == stamped(old.rpartition("<!-- ")[0], shows) else stamped(svg, shows)
+    old = old.strip()
+    return old if old == stamped(old.rpartition("<!-- ")[0]) else stamped(drawn[0])
 
 
 def screen(*parts: RenderableType) -> Drawn:
@@ -76,30 +75,16 @@ def chart(charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> Dra
     """A chart, and its specification, with six digits of each number."""
     spec = json.dumps(picture.spec(charts, title, lines))
     shows = json.dumps(json.loads(spec, parse_float=lambda number: f"{float(number):.6g}"))
-    return picture.drawn(charts, title, lines).decode() + "\n", shows
+    return picture.drawn(charts, title, lines).decode(), shows
 
 
-def ladder() -> Drawn:
-    """The rungs, and cuBLAS in their precisions, on the device of the first, at powers of 2 as
-    `report --picture` draws them."""
-    found, about = read("h200-ladder.jsonl")
-    device_id, sizes = found[0].case.device_id, ("256", "512", "1024", "2048", "4096")
-    shown = [o for o in found if o.case.claims.precision in ("float32", "tf32", "bfloat16")
-             and o.case.device_id == device_id and o.case.problem.size in sizes]  # fmt: skip
-    return chart(*picture.of(RecordSet([*about, *shown])))
+def report(file: str, shows: Callable[[Any], bool] = lambda record: True) -> Drawn:
+    """What `matbench report --picture` draws of some records of a file."""
+    found, environments = read(file)
+    return chart(*picture.of(RecordSet([*environments, *filter(shows, found)])))
 
 
 def error_map() -> Drawn:
     found = msgspec.json.decode((EXAMPLES / "error-map.json").read_bytes(), type=ErrorCells)
     title = "forgot-barrier TILE=16 at 50x40x36"
     return chart([error_map_chart.chart(found, title, 520, "wrong: reference")], "")
-
-
-PICTURES: dict[Path, Callable[[], Drawn]] = {
-    DOCS / "terminal.svg": first_run,
-    DOCS / "ladder.svg": ladder,
-    DOCS / "judges.svg": lambda: chart(*judged.picture()),
-    DOCS / "published.svg": lambda: chart(*published.picture()),
-    DOCS / "reading/timeline.svg": lambda: chart(*picture.of(Contents(EXAMPLES / "blocks.json"))),
-    DOCS / "reading/error-map.svg": error_map,
-}

@@ -1,4 +1,4 @@
-"""The pages of the site, at their paths in the project; and their index, docs/llms.txt.
+"""The pages of the site, at their paths in the project; and their index, llms.txt.
 
 MkDocs calls its `on_` functions as docs/mkdocs.yml says (`make site`).
 """
@@ -29,26 +29,19 @@ def pages() -> list[str]:
     return [path for paths in sections().values() for path in paths]
 
 
-def summary(path: str) -> tuple[str, str]:
-    """A page's title, and the first sentence of its text, without links and emphasis."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    title, first = re.findall(r"^# (.+)\n\n((?:.+\n)+)", text)[0]
-    plain = re.sub(r"\[([^]]+)\]\([^)]+\)|[*]+", r"\1", " ".join(first.split()))
-    sentence = re.split(r"(?<=[.?])\s", plain)[0]
-    return title, re.sub(":$", ".", sentence)
-
-
-def index(folder: str) -> str:
-    """What llms.txt holds, with links from that folder of the project."""
-    lines = ["# matbench", "", f"> {summary('README.md')[1]}"]
-    for title, paths in sections().items():
-        lines += ["", f"## {title}", ""]
+def index() -> str:
+    """A line for each page, by sections: its title, and the first sentence of its text, without
+    links and emphasis."""
+    lines = []
+    for section, paths in sections().items():
+        lines.append(f"\n## {section}\n")
         for path in paths:
-            name, sentence = summary(path)
-            lines.append(
-                f"- [{name}]({Path(os.path.relpath(path, folder)).as_posix()}): {sentence}"
-            )
-    return "\n".join(lines) + "\n"
+            text = (ROOT / path).read_text(encoding="utf-8")
+            title, first = re.findall(r"^# (.+)\n\n((?:.+\n)+)", text)[0]
+            plain = re.sub(r"\[([^]]+)\]\([^)]+\)|[*]+", r"\1", " ".join(first.split()))
+            sentence = re.sub(":$", ".", re.split(r"(?<=[.?])\s", plain)[0])
+            lines.append(f"- [{title}]({path}): {sentence}")
+    return "\n".join(lines).strip()
 
 
 def linked(path: str) -> Iterator[str]:
@@ -72,8 +65,7 @@ def on_files(files: Any, config: Any) -> None:
             source = (ROOT / path).read_text(encoding="utf-8")
             text = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n````cuda\n{source}````\n"
             files.append(File.generated(config, f"{path}.md", content=text))
-        file = File(path, str(ROOT), config.site_dir, config.use_directory_urls)
-        files.append(file)
+        files.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -84,7 +76,5 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_post_build(config: Any) -> None:
     """Programs read the pages as they were written."""
-    site = Path(config.site_dir)
     for path in pages():
-        shutil.copy(ROOT / path, site / path)
-    (site / "llms.txt").write_text(index("."), encoding="utf-8")
+        shutil.copy(ROOT / path, Path(config.site_dir) / path)

@@ -115,11 +115,12 @@ def test_a_page_shows_what_it_says(path: Path) -> None:
 def test_files_that_are_out_of_date_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, old, missing = (tmp_path / name for name in ("kept", "old", "missing"))
-    kept.write_text("new")
-    old.write_text("old")
-    monkeypatch.setattr(generator, "FILES", dict.fromkeys((kept, old, missing), lambda _: "new"))
-    assert generator.outdated() == {old: "new", missing: "new"}
+    kept, old = tmp_path / "kept.md", tmp_path / "old.svg"
+    block = "<!-- [[[cog print('new') ]]] -->\n{}\n<!-- [[[end]]] -->\n"
+    kept.write_text(block.format("new"))
+    old.write_text(block.format("old"))
+    monkeypatch.setattr(generator, "FILES", (kept, old))
+    assert generator.outdated() == {old: block.format("new")}
 
 
 # Parts written by hand
@@ -190,7 +191,7 @@ def test_pages_and_their_generators_are_short() -> None:
     long = {"ladder.md": 650, "kernels.md": 650, "results.md": 650}
     assert [name(path) for path in PAGES if lines[path] > long.get(path.name, 300)] == []
     generators = (ROOT / "docs").glob("*.py")
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 777
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in generators) <= 742
 
 
 def test_every_command_has_an_example() -> None:

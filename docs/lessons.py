@@ -5,29 +5,83 @@ What has not been measured is shown as –.
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-import measured
-from measured import ceilings, noted, rate, speeds, table
+import msgspec
+import pandas as pd
+from tables import RECORDS, ROOT, noted, read, table
 
 from matbench.analysis import ranking
 from matbench.features.explain.machine_code import busy
 from matbench.features.explain.machine_code_view import allowed
+from matbench.features.explain.record import MachineCode
 from matbench.kernelfile.catalogue import Catalogue, builtin
 from matbench.model import Kernel
-from matbench.show import units
+from matbench.records import reading
+from matbench.show import outcomes, units
 from matbench.show.units import UNKNOWN
 from matbench.workloads import WORKLOADS
 
-#: Of the tutorial's kernels: a file and a size for each column.
-TUTORIAL = [(f, n) for f in ("h200.jsonl", "cpu-tutorial.jsonl") for n in ("256", "1000")]
+#: Records of products with cuBLAS's beside them: the first that has a kernel at a size counts.
+#: The course's: `matbench run --group ladder --baseline cublas --sizes 1000,4096 --output FILE`.
+PRODUCTS = (
+    "course.jsonl", "h100-turns.jsonl", "h200-ladder.jsonl", "h200.jsonl", "h100-eight-bits.jsonl",
+    "h100-split.jsonl", "h100-double-int8.jsonl",
+)  # fmt: skip
+#: What headers of kernels call the product of cuBLAS that they are compared with, by precision.
+TITLES = {
+    "float32": "cuBLAS", "bfloat16": "cuBLAS in bfloat16", "e4m3": "cuBLASLt in FP8",
+    "int8": "cuBLASLt in int8", "float64": "cuBLAS in float64",
+}  # fmt: skip
 #: The sizes that rungs are compared at.
 SIZES = ("1000", "4096")
 LABELS = "Adds|Predicted|Limit|Measured"
 KNOWN = Catalogue(builtin())
 RUNGS = KNOWN.group("ladder")
+
+
+@functools.cache
+def products() -> list[Any]:
+    """All products that were measured, in the order in which they count: what was measured
+    together, each kernel at its fastest, beside cuBLAS."""
+    rows: list[Any] = []
+    for contents in (reading.Contents(RECORDS / file) for file in PRODUCTS):
+        for together in [of for _, of in contents.findings] or [contents.outcomes]:
+            rows += outcomes.report(together, [], fastest=True).rows()
+    return rows
+
+
+def speeds(kernel: str) -> dict[str, Any]:
+    """By size: a kernel at its fastest, where cuBLAS was measured beside it."""
+    rows = [row for row in products() if row.outcome.case.kernel == kernel and row.of_cublas]
+    return {row.outcome.case.problem.size: row for row in rows[::-1]}
+
+
+def rate(per_s: float) -> str:
+    """TFLOP/s in three digits or so."""
+    speed = per_s / 1e12
+    return f"{speed:.{2 if speed < 1 else 1 if speed < 100 else 0}f}"
+
+
+def figures(kernel: str) -> dict[str, str]:
+    """By size: what a page or a header may say of a kernel at its fastest."""
+    told = {}
+    for size, row in speeds(kernel).items():
+        at, case = size if "x" in size else f"n = {size}", row.outcome.case
+        share = f"{row.of_cublas:.0%} of {TITLES[case.claims.precision]}"
+        told[size] = f"{rate(row.work_per_s)} TFLOP/s at {at}, {share} ({case.device.split()[1]})"
+    return told
+
+
+def ceilings() -> dict[str, tuple[dict[str, int], Any]]:
+    """Of each rung parameters, and what its machine code allows at n = 4096 on an H200."""
+    rungs = msgspec.json.decode((RECORDS / "h200-ceilings.json").read_bytes())["rungs"].items()
+    return {name: (one["params"], msgspec.convert(one["code"], MachineCode)) for name, one in rungs}
 
 
 def header(kernel: Kernel) -> dict[str, list[str]]:
@@ -41,8 +95,8 @@ def header(kernel: Kernel) -> dict[str, list[str]]:
 def rung(name: str, text: str, count: int, file: str = "") -> str:
     """What was predicted and measured of a rung, and `count` lines that matter, from the one with a
     text on, of its own or another file; `ValueError` if none or several have it."""
-    kernel, found = KNOWN.get(name), measured.figures(name)
-    path = (measured.ROOT / kernel.path).with_name(file or Path(kernel.path).name)
+    kernel, found = KNOWN.get(name), figures(name)
+    path = (ROOT / kernel.path).with_name(file or Path(kernel.path).name)
     lines = path.read_text(encoding="utf-8").splitlines()
     [start] = [number for number, line in enumerate(lines) if text in line]
     code = textwrap.dedent("\n".join(lines[start : start + count]))
@@ -92,20 +146,17 @@ def misses() -> str:
 
 def tutorial() -> str:
     """The times of the tutorial's kernels, in their order, over that of `tiled` beside them."""
-    columns, used = dict[str, dict[str, float]](), []
-    for file, size in TUTORIAL:
-        found = [o for o in measured.read(file)[0] if o.case.problem.size == size]
+    kernels, times, used = KNOWN.group("tutorial"), dict[str, Any](), []
+    for file, size in product(("h200.jsonl", "cpu-tutorial.jsonl"), ("256", "1000")):
+        found = [o for o in read(file)[0] if o.case.problem.size == size]
         title = f"{' '.join(found[0].case.device.split()[:2])}, n = {size}"
-        fastest = ranking.fastest(found)
-        columns[title] = {o.case.kernel: o.median_ns for o in fastest if o.median_ns}
+        times[title] = {o.case.kernel: o.median_ns for o in ranking.fastest(found)}
         used += found
-    rows = [
-        [f"[`{k.name}`](../{k.path})",
-         *(f"{units.duration(ns[k.name])}, {ns[k.name] / ns['tiled']:.3g} ×"
-           if k.name in ns else UNKNOWN for ns in columns.values())]
-        for k in KNOWN.group("tutorial")
-    ]  # fmt: skip
-    return noted(table(["kernel", *columns], rows, 4), used)
+    ns = pd.DataFrame(times, [kernel.name for kernel in kernels])
+    cells = ns.map(units.duration) + (ns / ns.loc["tiled"]).map(", {:.3g} ×".format)
+    cells = cells.where(ns.notna(), UNKNOWN)
+    rows = [[f"[`{k.name}`](../{k.path})", *cells.loc[k.name]] for k in kernels]
+    return noted(table(["kernel", *times], rows, 4), used)
 
 
 def gallery() -> str:

@@ -10,15 +10,14 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
-from measured import DOCS, read
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Group, RenderableType
 from rich.text import Text
+from tables import DOCS, Shows, read
 
 from matbench.features.charts import error_map_chart, picture
 from matbench.features.charts.definitions import Chart
@@ -36,20 +35,18 @@ def kept(old: str, drawn: Drawn) -> str:
     """The old picture if it is whole and shows the same, or a new one: each with a hash of itself
     and of what it shows."""
 
-    def stamped(svg: str) -> str:
-        digest = hashlib.sha256((svg.strip() + drawn[1]).encode()).hexdigest()
-        return f"{svg.strip()}\n<!-- {digest} -->"
+    def stamp(svg: str) -> str:
+        return f"<!-- {hashlib.sha256((svg + drawn[1]).encode()).hexdigest()} -->"
 
-    old = old.strip()
-    return old if old == stamped(old.rpartition("<!-- ")[0]) else stamped(drawn[0])
+    svg, _, stamped = old.strip().rpartition("\n")
+    if stamped != stamp(svg):
+        svg = drawn[0].strip()
+    return f"{svg}\n{stamp(svg)}"
 
 
 def screen(*parts: RenderableType) -> Drawn:
     """What a terminal shows."""
-    console = terminal.Screen(
-        record=True, file=io.StringIO(), width=WIDTH, force_terminal=True,
-        color_system="truecolor", _environ={},
-    )  # fmt: skip
+    console = terminal.Screen(record=True, file=io.StringIO(), width=WIDTH)
     console.print(Group(*parts))
     # Whoever looks at it has a font; nothing is fetched for it.
     template = re.sub(r"(?s)@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT)
@@ -78,7 +75,7 @@ def chart(charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> Dra
     return picture.drawn(charts, title, lines).decode(), shows
 
 
-def report(file: str, shows: Callable[[Any], bool] = lambda record: True) -> Drawn:
+def report(file: str, shows: Shows = lambda record: True) -> Drawn:
     """What `matbench report --picture` draws of some records of a file."""
     found, environments = read(file)
     return chart(*picture.of(RecordSet([*environments, *filter(shows, found)])))

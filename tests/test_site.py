@@ -22,11 +22,13 @@ needs_mkdocs = pytest.mark.skipif(
 
 def test_the_index_leads_to_every_page() -> None:
     text = (ROOT / "llms.txt").read_text(encoding="utf-8")
-    lines = re.findall(r"^- \[.+?\]\((.+?)\): (.+)$", text, re.MULTILINE)
+    lines = re.findall(r"^- \[(.+?)\]\((.+?)\): (.+)$", text, re.MULTILINE)
     found = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")}
     top = {"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
-    assert sorted(path for path, _ in lines) == sorted(found | top)
-    for path, sentence in lines:
+    assert sorted(path for _, path, _ in lines) == sorted(found | top)
+    assert [path for _, path, _ in lines] == pages.pages()
+    for title, path, sentence in lines:
+        assert (ROOT / path).read_text(encoding="utf-8").startswith(f"# {title}\n"), path
         assert sentence.endswith((".", "?")), f"{path}: {sentence}"
         assert 30 < len(sentence) < 200, f"{path}: {sentence}"
 

@@ -1,53 +1,31 @@
 """Writes what the documentation shows of the program, of kernel files and of committed records.
 
 `python docs/generate.py` writes it; with `--check` it names the files that are out of date, and
-exits 1. A page says in Python what stands in it, as cog reads it: `<!-- [[[cog print(…) ]]] -->`
-with a function of a module beside this one, the text, and `<!-- [[[end]]] -->`.
+fails. A page or a picture says in Python what stands in it, as cog reads it: a call of a module
+beside this one in `<!-- [[[cog print(…) ]]] -->`, the text, and `<!-- [[[end]]] -->`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 
-import pictures
-import site_pages
 from cogapp import Cog
-from measured import DOCS, ROOT
+from tables import DOCS, ROOT
 
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+FILES = (*PAGES, *sorted(DOCS.rglob("*.svg")))
+PROLOGUE = "import lessons, pictures, published, tables"
+OPTIONS = ("-P", "-p", PROLOGUE, "--verbosity=1")
 
 
 def page(text: str) -> str:
     """A page with what its blocks print."""
     cog = Cog()
-    cog.options.prologue = "import fields, judged, lessons, published, tables"
-    cog.options.print_output = True
+    cog.options.parse_args(OPTIONS)
     written: str = cog.process_string(text)
     return written
 
 
-#: Each file, and how what it must hold follows from what it holds.
-FILES: dict[Path, Callable[[str], str]] = {
-    **dict.fromkeys(PAGES, page),
-    **{path: partial(pictures.kept, made) for path, made in pictures.PICTURES.items()},
-    DOCS / "llms.txt": lambda _: site_pages.index("docs"),
-}
-
-
-def outdated() -> dict[Path, str]:
-    """The files that do not hold what they must, with what that is."""
-    old = {path: path.read_text(encoding="utf-8") if path.exists() else "" for path in FILES}
-    new = {path: made(old[path]) for path, made in FILES.items()}
-    return {path: text for path, text in new.items() if text != old[path]}
-
-
 if __name__ == "__main__":
-    changes, check = outdated(), "--check" in sys.argv[1:]
-    for path, text in changes.items():
-        print(f"{path.relative_to(ROOT)}: {'not up to date' if check else 'written'}")
-        if not check:
-            path.write_text(text, encoding="utf-8")
-    sys.exit(check and bool(changes))
+    mode = "--check" if "--check" in sys.argv[1:] else "-r"
+    sys.exit(Cog().main(["cog", *OPTIONS, mode, *map(str, FILES)]))

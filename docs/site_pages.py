@@ -1,4 +1,4 @@
-"""The pages of the site, at their paths in the project; and their index, docs/llms.txt.
+"""The pages of the site, which llms.txt lists, at their paths in the project.
 
 MkDocs calls its `on_` functions as docs/mkdocs.yml says (`make site`).
 """
@@ -8,83 +8,58 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-from measured import DOCS, ROOT
+from tables import ROOT
 
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(?=[)#])")
 
 
-def sections() -> dict[str, list[str]]:
-    """The paths of the pages in each section, in the order in which they are read."""
-    text = (DOCS / "mkdocs.yml").read_text(encoding="utf-8")
-    config = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - which makes texts of all
-    return {title: paths for section in config["nav"] for title, paths in section.items()}
+def nav() -> list[dict[str, list[str]]]:
+    """The paths of the pages in each section of llms.txt."""
+    text = (ROOT / "llms.txt").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+)\n\n((?:- .+\n)+)", text, re.MULTILINE)
+    return [{title: re.findall(r"^- \[.+?\]\((.+?)\)", of, re.MULTILINE)} for title, of in sections]
 
 
 def pages() -> list[str]:
-    return [path for paths in sections().values() for path in paths]
+    return [path for section in nav() for paths in section.values() for path in paths]
 
 
-def summary(path: str) -> tuple[str, str]:
-    """A page's title, and the first sentence of its text, without links and emphasis."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    title, first = re.findall(r"^# (.+)\n\n((?:.+\n)+)", text)[0]
-    plain = re.sub(r"\[([^]]+)\]\([^)]+\)|[*]+", r"\1", " ".join(first.split()))
-    sentence = re.split(r"(?<=[.?])\s", plain)[0]
-    return title, re.sub(":$", ".", sentence)
-
-
-def index(folder: str) -> str:
-    """What llms.txt holds, with links from that folder of the project."""
-    lines = ["# matbench", "", f"> {summary('README.md')[1]}"]
-    for title, paths in sections().items():
-        lines += ["", f"## {title}", ""]
-        for path in paths:
-            name, sentence = summary(path)
-            lines.append(
-                f"- [{name}]({Path(os.path.relpath(path, folder)).as_posix()}): {sentence}"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def linked(path: str) -> Iterator[str]:
-    """The files to which a page links."""
-    for target in LINK.findall((ROOT / path).read_text(encoding="utf-8")):
-        yield Path(os.path.normpath(Path(path).parent / target)).as_posix()
-
-
-def diagram(source: re.Match[str]) -> str:
-    import mermaidx
-
-    return f'<div class="diagram">{mermaidx.render(source[1]).svg()}</div>\n'
+def on_config(config: Any) -> None:
+    config["nav"] = nav()
 
 
 def on_files(files: Any, config: Any) -> None:
     """Add the pages, and the files to which they link: kernels as pages, with their colours."""
     from mkdocs.structure.files import File
 
-    for path in sorted({*pages(), *(file for page in pages() for file in linked(page))}):
+    paths = set(pages())
+    for page in pages():
+        targets = LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+        paths |= {Path(os.path.normpath(Path(page).parent / to)).as_posix() for to in targets}
+    for path in sorted(paths):
         if path.endswith(".cu"):
             source = (ROOT / path).read_text(encoding="utf-8")
             text = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n````cuda\n{source}````\n"
             files.append(File.generated(config, f"{path}.md", content=text))
-        file = File(path, str(ROOT), config.site_dir, config.use_directory_urls)
-        files.append(file)
+        files.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Kernels are shown as pages, and diagrams drawn."""
+    from mermaidx import render
+
     markdown = LINK.sub(lambda found: found[0] + ".md" * found[1].endswith(".cu"), markdown)
-    return re.sub(r"(?ms)^```mermaid\n(.*?)^```\n", diagram, markdown)
+    return re.sub(
+        r"(?ms)^```mermaid\n(.*?)^```\n",
+        lambda found: f'<div class="diagram">{render(found[1]).svg()}</div>\n',
+        markdown,
+    )
 
 
 def on_post_build(config: Any) -> None:
     """Programs read the pages as they were written."""
-    site = Path(config.site_dir)
     for path in pages():
-        shutil.copy(ROOT / path, site / path)
-    (site / "llms.txt").write_text(index("."), encoding="utf-8")
+        shutil.copy(ROOT / path, Path(config.site_dir) / path)

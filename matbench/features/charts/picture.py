@@ -30,10 +30,18 @@ _OWN = dict.fromkeys(("stroke", "fill", "shape", "color", "strokeDash"), "indepe
 
 
 def write(path: Path, found: RecordSet) -> None:
-    """Draw the charts of each kind of records, then where C is wrong.
+    """Draw some records. Of them `of` says what; `UsageError` if that is nothing, or if the file
+    cannot be written."""
+    charts, title, lines = of(found)
+    if not charts:
+        raise UsageError(f"{path}: nothing to draw: no chart shows what these records have")
+    draw(path, charts, title, lines)
 
-    Outcomes that a comparison, a search … is about are in its charts. `UsageError` if there is
-    nothing to draw, or if the file cannot be written.
+
+def of(found: RecordSet) -> tuple[list[Chart], str, list[str]]:
+    """The charts of each kind of records, then where C is wrong; the title; and the lines below it.
+
+    Outcomes that a comparison, a search … is about are in its charts.
     """
     kinds = list(registry.by_kind(found.findings))
     about = {id(outcome) for _, own in kinds for _, of_it in own for outcome in of_it}
@@ -46,15 +54,13 @@ def write(path: Path, found: RecordSet) -> None:
         *(chart for kind, own in kinds for chart in kind.charts(own)),
         *outcomes.error_maps([*named, *(o for o in found.outcomes if id(o) in about)]),
     ]
-    if not charts:
-        raise UsageError(f"{path}: nothing to draw: no chart shows what these records have")
     seen = [record.case for record in (*named, *found.outcomes, *(f for f, _ in found.findings))
             if hasattr(record, "case")]  # fmt: skip
     shown = {outcome.case.device_id: outcome.case.device for outcome in named}
     title = " / ".join(
         dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
     )
-    draw(path, charts, title, outcomes.remarks(ranked))
+    return charts, title, outcomes.remarks(ranked)
 
 
 def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:
@@ -62,13 +68,10 @@ def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] =
     write_file(path, drawn(charts, title, lines, is_svg=path.suffix.lower() == ".svg"))
 
 
-def drawn(
+def spec(
     charts: Sequence[Chart], title: str, lines: Sequence[str] = (), *, is_svg: bool = True
-) -> bytes:
-    """An SVG or PNG of charts below each other, those that are not full two in a row, under a
-    heading, which is what a screen reader says of an SVG."""
-    import vl_convert
-
+) -> Spec:
+    """Charts below each other, those that are not full two in a row, under a heading."""
     rows: list[list[Chart]] = []
     for chart in charts:
         if not chart.full and rows and len(rows[-1]) == 1 and not rows[-1][0].full:
@@ -77,7 +80,7 @@ def drawn(
             rows.append([chart])
     panels = [{"hconcat": [*map(_panel, row)], "align": "none", "resolve": {"scale": _OWN}}
               for row in rows]  # fmt: skip
-    spec = safe.data({
+    whole: Spec = safe.data({
         "padding": 8,
         "vconcat": panels,
         "align": "none",
@@ -90,11 +93,20 @@ def drawn(
         "config": definitions.config(style.INK if is_svg else style.DARK_INK),
         **({} if is_svg else {"background": "#fff"}),
     })  # fmt: skip
+    return whole
+
+
+def drawn(
+    charts: Sequence[Chart], title: str, lines: Sequence[str] = (), *, is_svg: bool = True
+) -> bytes:
+    """An SVG or PNG of charts; a screen reader says of an SVG what stands in its headings."""
+    import vl_convert
+
     how: dict[str, Any] = {}
     convert: Callable[..., Any] = vl_convert.vegalite_to_svg
     if not is_svg:
         convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
-    written = json.dumps(spec, ensure_ascii=False)
+    written = json.dumps(spec(charts, title, lines, is_svg=is_svg), ensure_ascii=False)
     try:
         made = convert(written, allowed_base_urls=[], **how)
     except ValueError:  # it cut a label in the middle of a character of two UTF-16 units

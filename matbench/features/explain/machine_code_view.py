@@ -111,6 +111,16 @@ def words(explanation: Explanation) -> Iterator[str]:
     if not code.cycles or (code.operations_per_cycle is None and code.least_ns is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return
+    yield f"Its machine code allows {allowed(code)}."
+    reached = None
+    if outcome is not None and outcome.median_ns and code.least_ns is not None:
+        reached = code.least_ns / outcome.median_ns
+        yield f"It reaches {percent(reached)} of that."
+    yield f"{_next(code, next(iter(busy(code))), reached)}."
+
+
+def allowed(code: MachineCode) -> str:
+    """The ceiling, which is known, and what sets it."""
     if code.ceiling_operations_per_s is not None:
         ceiling = rates([code.ceiling_operations_per_s], "FLOP/s")(code.ceiling_operations_per_s)
     elif code.operations_per_cycle is not None:
@@ -123,12 +133,7 @@ def words(explanation: Explanation) -> Iterator[str]:
     if idle := _idle(code):
         beside.insert(0, f"{most:.0%} busy, {idle:.0%} waits")
     bound = f"{resource} ({', '.join(beside)})" if beside else resource
-    yield f"Its machine code allows at most {ceiling}, bound by {bound}."
-    reached = None
-    if outcome is not None and outcome.median_ns and code.least_ns is not None:
-        reached = code.least_ns / outcome.median_ns
-        yield f"It reaches {percent(reached)} of that."
-    yield f"{_next(code, resource, reached)}."
+    return f"at most {ceiling}, bound by {bound}"
 
 
 def _next(code: MachineCode, resource: str, reached: float | None) -> str:

@@ -203,7 +203,7 @@ def _run(asked: bytes, path: Path) -> bytes:
             return found.read_bytes()
         lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = lines[-1] if code == 1 and lines else f"its process ended with code {code}"
-    raise UsageError(f"{path}: its reference: {told:.300}")
+    raise UsageError(f"{path}: its reference: {told.removeprefix('NoProductError: '):.300}")
 
 
 def _of_task(text: str, path: Path) -> Product:

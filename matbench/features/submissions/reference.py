@@ -375,7 +375,7 @@ if __name__ == "__main__":
     sys.path.insert(0, "")
     try:
         found = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    except Exception as error:
+    except Exception as error:  # told in one line
         kind = "" if isinstance(error, NoProductError) else f"{type(error).__name__}: "
-        sys.exit(kind + " ".join(str(error).split()))
+        raise NoProductError(kind + " ".join(str(error).split())) from None
     Path("found.json").write_text(json.dumps(found), encoding="utf-8")  # it may print anything

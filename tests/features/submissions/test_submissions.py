@@ -109,7 +109,8 @@ def test_a_problem_says_what_is_computed_and_at_which_sizes(
     new = "\n\nclass ModelNew:\n    def forward(self, A, B):\n        return A.T @ B\n"
     (tmp_path / "asked.py").write_text(own)
     (tmp_path / "other.py").write_text(new)
-    both = own.replace("return []", "return [lambda: 1][:0]") + new
+    both = own.replace("Model:\n", "Model:\n    def __init__(self, f): pass\n\n") + new
+    both = both.replace("return []", "return [lambda: 1]")
     (tmp_path / "both.py").write_text(both + "\nimport absent\nraise_if_run = int('x')\n")
     asked = "--front-matter", "problem=asked.py"
     told = matbench("run", tmp_path / "other.py", *asked, *QUICK).stderr
@@ -216,9 +217,9 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
     assert (found.table["transpose"], found.table["scales"]) == ("NT", "blocks")
     with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 4 values"):
         forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
-    helpers = "def f(a, b, s, t, c): pass\ndef g(x):\n    a, b, s, t, c = x\n"
-    for call in ("f(*data)", "g(data)"):
-        text = f"{helpers}def custom_kernel(data): return {call}\n"
+    helpers = {"f(*data)": "f(a, b, s, t, c): pass", "f(data)": "f(x):\n    a, b, s, t, c = x"}
+    for call, helper in helpers.items():
+        text = f"def {helper}\ndef custom_kernel(data): return {call}\n"
         assert present(forms.of_python(text, "submission.py")).table["args"] == found.table["args"]
 
 
@@ -290,6 +291,9 @@ def test_a_solution_is_measured_at_the_sizes_of_its_workloads(
     matbench("run", tmp_path / "solution.json", "--sizes", "16", *QUICK, "--allow-skips")
     [outcome] = last_run()
     assert outcome.status == "skipped", "its sides of one value are conditions"
+    sources = [{"path": "main.py", "content": "def run(A, B): return A @ B.T, A\n"}]
+    matbench("run", write_solution(tmp_path, sources=sources), *QUICK, code=1)
+    assert last_run()[0].reason == "returned tuple instead of an array"
 
 
 def test_a_solution_of_sol_execbench_fills_what_it_is_given(

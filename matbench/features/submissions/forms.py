@@ -153,11 +153,14 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     LeetGPU, it may include `solve.h`, which declares the function."""
     header = _SOLVE_H.search(text)
     for function in signature.host_functions(text):
-        is_declared = function.is_extern_c or (header is not None and function.name == "solve")
-        is_declared |= re.search(_DECLARED.format(function.name), text) is not None
-        form = _FORMS.get(function.name) if is_declared else None
-        table = _called_on_host(function, form, shown) if form is not None else None
-        if form is not None and table is not None:
+        form = _FORMS.get(function.name)
+        if form is None or not (
+            function.is_extern_c
+            or (header is not None and form == _LEETGPU)
+            or re.search(_DECLARED.format(function.name), text)
+        ):
+            continue
+        if (table := _called_on_host(function, form, shown)) is not None:
             is_there = header is None or (folder / "solve.h").is_file()
             return Submission(form, text if is_there else _SOLVE_H.sub("", text), table)
     if re.search(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY)\b", text):
@@ -237,11 +240,12 @@ def _kernelbot(
     text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product | None
 ) -> Submission:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
-    count = (problem.values if problem is not None else 0) or _count(names, module)
+    function = names["custom_kernel"]
+    count = problem.values if problem is not None else 0
+    count = count or _count(function, names, ast.unparse(module))
     if count not in _TUPLES:
-        line = getattr(names["custom_kernel"], "lineno", 1)
         raise UsageError(
-            f"{shown}:{line}: custom_kernel unpacks {count} values; "
+            f"{shown}:{getattr(function, 'lineno', 1)}: custom_kernel unpacks {count} values; "
             "matbench knows (a, b, c) of matmul_v2 and (a, b, a_scale, b_scale, c) of fp8-mm"
         )
     roles = _TUPLES[count]
@@ -259,20 +263,20 @@ def _kernelbot(
     return Submission("kernelbot's form", below, table)
 
 
-def _count(names: Mapping[str, ast.AST], module: ast.Module) -> int:
-    """How many values the tuple has that a function takes apart, or another one that it may be
+def _count(function: ast.AST, names: Mapping[str, ast.AST], code: str) -> int:
+    """How many values the tuple has that a function takes apart in this code, or one that it is
     passed to; 3 if none says."""
-    kinds = ast.FunctionDef, ast.Lambda
-    taken = [_taken(node)[-1:] for node in ast.walk(module) if isinstance(node, kinds)]
-    name = "|".join({"data", *(one.arg for some in taken for one in some)})
-    code = ast.unparse(module)
-    for parts in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = (?:{name})$", code, re.MULTILINE):
+    name = next((one.arg for one in _taken(function)), "data")
+    for parts in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = {name}$", code, re.MULTILINE):
         count: int = parts.count(",") + 1
         return max(3, count) if "*" in parts else count
-    for callee in re.findall(rf"\b(\w+)\(\*(?:{name})\)", code):
-        if count := len(_taken(names.get(callee))):
-            return count
-    return 5 if re.search(rf"\b(?:{name})\[[34]\]", code) else 3
+    for callee, star in re.findall(rf"\b(\w+)\((\*?){name}\)", code):
+        others = {other: node for other, node in names.items() if other != callee}
+        if isinstance(helper := names.get(callee), ast.FunctionDef):
+            count = len(_taken(helper)) if star else _count(helper, others, ast.unparse(helper))
+            if count != 3:
+                return count
+    return 5 if re.search(rf"\b{name}\[[34]\]", code) else 3
 
 
 def of_solution(solution: Unpacked, problem: Product) -> Submission:

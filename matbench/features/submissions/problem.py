@@ -137,7 +137,7 @@ def _of_definition(text: str, path: Path) -> dict[str, Any]:
     outer = {name for shape in shapes for name in shape[:-2]}
     free = [name for name, axis in found.axes.items() if not (axis.value or axis.expression)]
     usual = [{name: _BATCH if name in outer else side for name in free} for side in _VARIABLE]
-    given, usual = ([known(values | one) for one in some] for some in (_workloads(path), usual))
+    given, usual = ([known(one | values) for one in some] for some in (_workloads(path), usual))
     if unknown := needed - {*usual[0]}:
         raise UsageError(f"{path}: no definition of a product: no value of axis {min(unknown)}")
     return {

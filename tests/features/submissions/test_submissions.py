@@ -166,7 +166,7 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
         ("p.py", b"import sys\nsys.stderr.buffer.write(b'\\xff')\nsys.exit(3)", "with code 3"),
         ("p.py", b"raise OSError('one\\ntwo')", "p.py: its reference: OSError: one two"),
         ("p.py", LOCAL, "get_init_inputs() has what cannot be passed on: Can't pickle "),
-        ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes 1 input, not two matrices"),
+        ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes fewer than two matrices"),
         ("p.py", ODD.replace(b"MADE", b"{}, 1"), "takes a value of type dict, not two matrices"),
         ("p.yml", b"tests: " + b"9" * 5000, "or has an impossible number or date"),
         (
@@ -219,7 +219,9 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
         forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
     helpers = {"f(*data)": "f(a, b, s, t, c): pass", "f(data)": "f(x):\n    a, b, s, t, c = x"}
     for call, helper in helpers.items():
-        text = f"def {helper}\ndef custom_kernel(data): return {call}\n"
+        text = (
+            f"def g(grid):\n    x, y = grid\ndef {helper}\ndef custom_kernel(data): return {call}\n"
+        )
         assert present(forms.of_python(text, "submission.py")).table["args"] == found.table["args"]
 
 
@@ -245,6 +247,7 @@ def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> No
     for declared in (f'extern "C" {one};', f'extern "C" {{ int f(); {one}; }}'):
         assert forms.of_cuda(f"{declared}\n{one} {{}}", "mine.cu") is not None
     assert forms.of_cuda(f'extern "C" int f();\n{one} {{}}', "mine.cu") is None
+    assert forms.of_cuda("float operator[](float *A, int i) {}", "mine.cu") is None
     assert forms.of_cuda('extern "C" void solve(float *x, int n) {}\n', "mine.cu") is None
     file.write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}\n")
     assert "add.cu: a module for PyTorch; name a Python file that loads it" in refusal("run", file)

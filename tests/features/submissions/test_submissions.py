@@ -219,9 +219,7 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
         forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
     helpers = {"f(*data)": "f(a, b, s, t, c): pass", "f(data)": "f(x):\n    a, b, s, t, c = x"}
     for call, helper in helpers.items():
-        text = (
-            f"def g(grid):\n    x, y = grid\ndef {helper}\ndef custom_kernel(data): return {call}\n"
-        )
+        text = f"def g(x):\n    y, z = x\ndef {helper}\ndef custom_kernel(data): return {call}\n"
         assert present(forms.of_python(text, "submission.py")).table["args"] == found.table["args"]
 
 
@@ -247,7 +245,8 @@ def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> No
     for declared in (f'extern "C" {one};', f'extern "C" {{ int f(); {one}; }}'):
         assert forms.of_cuda(f"{declared}\n{one} {{}}", "mine.cu") is not None
     assert forms.of_cuda(f'extern "C" int f();\n{one} {{}}', "mine.cu") is None
-    assert forms.of_cuda("float operator[](float *A, int i) {}", "mine.cu") is None
+    other = f'extern "C" {one} {{}}\n'.replace("solve", "other")
+    assert forms.of_cuda(other, "mine.cu") is None
     assert forms.of_cuda('extern "C" void solve(float *x, int n) {}\n', "mine.cu") is None
     file.write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}\n")
     assert "add.cu: a module for PyTorch; name a Python file that loads it" in refusal("run", file)
@@ -340,7 +339,7 @@ def test_a_batch_has_the_values_of_its_workloads(matbench: Matbench, tmp_path: P
     (tmp_path / "gemm.json").write_text(json.dumps(said))
     found = problem.of_file(tmp_path / "gemm.json").table
     assert (found["sizes"], found["batch"]) == ("16x32x40,512x1024x40,4096x8192x40", [2])
-    lines = {"axes": {"b": 1, "M": 8}}, {"axes": {"b": 3, "M": 8}}
+    lines = {"axes": {"b": 1, "M": 8, "K": 7}}, {"axes": {"b": 3, "M": 8}}
     (tmp_path / "workloads.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     matbench("run", file, *QUICK)
     told = [(one.case.problem.size, one.case.problem.batch, one.status) for one in last_run()]

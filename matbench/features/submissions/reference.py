@@ -197,9 +197,10 @@ def _examples(get_inputs: Callable[[], Sequence[Any]]) -> Sequence[Any]:
 
 
 def _inputs(made: Any) -> Sequence[Any]:
-    if not isinstance(made, list | tuple) or len(made) < 2:
-        raise NoProductError("takes fewer than two matrices")
-    return made
+    given: Sequence[Any] = made if isinstance(made, list | tuple) else [made]
+    if len(given) < 2:
+        raise NoProductError(f"takes {len(given)} input{'s' * (not given)}, not two matrices")
+    return given
 
 
 def _shape(one: Any) -> tuple[int, ...]:

@@ -166,7 +166,7 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
         ("p.py", b"import sys\nsys.stderr.buffer.write(b'\\xff')\nsys.exit(3)", "with code 3"),
         ("p.py", b"raise OSError('one\\ntwo')", "p.py: its reference: OSError: one two"),
         ("p.py", LOCAL, "get_init_inputs() has what cannot be passed on: Can't pickle "),
-        ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes fewer than two matrices"),
+        ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes 1 input, not two matrices"),
         ("p.py", ODD.replace(b"MADE", b"{}, 1"), "takes a value of type dict, not two matrices"),
         ("p.yml", b"tests: " + b"9" * 5000, "or has an impossible number or date"),
         (
@@ -428,6 +428,8 @@ def test_programs_judge_submissions(tmp_path: Path) -> None:
     with matbench.Judge(sizes="32") as judge:
         assert judge.run(right).status == "measured"
         assert judge.run(wrong).status == "wrong"
+        refused = judge.run(write_solution(tmp_path, spec={"entry_point": 3}))
+        assert "solution.json: no solution: Expected `str`" in (refused.reason or "")
 
 
 def test_a_long_line_of_spaces_is_read_at_once() -> None:

@@ -313,7 +313,7 @@ def foreign_text(path: Path) -> str | None:
     """The text of a kernel file without front matter; None if it has any, or is no file."""
     from matbench.kernelfile import catalogue, front_matter, python_file, tables
 
-    has_none = path.suffix in front_matter.COMPILED or python_file.is_python(str(path))
+    has_none = path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path))
     if not path.is_file() or has_none or path.with_suffix(".toml").exists():
         return None
     text = front_matter.decoded(catalogue.read(path, str(path)), str(path))

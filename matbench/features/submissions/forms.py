@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +41,8 @@ _IN_PYTHON = {"M": "A.shape[-2]", "K": "A.shape[-1]", "N": "B.shape[-1]", "batch
 #: Libraries whose arrays matbench cannot make, in forms that have submissions of theirs.
 _UNKNOWN = re.compile(r"^\s*(?:import|from)\s+(tinygrad|cutlass)\b", re.MULTILINE)
 _SOLVE_H = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"solve\.h"', re.MULTILINE)
+#: A declaration that gives a later definition of this name the linkage of C.
+_DECLARED = r'\bextern\s*"C"(?:\s*\{{[^{{}}]*|[^{{}};]*)\b{}\s*\('
 #: What is raised of a result that is another one than was asked for.
 _RESULT_ERROR = "__import__('matbench.errors').errors.ResultError"
 #: What the tuple of kernelbot's `custom_kernel` has, by its length.
@@ -80,8 +82,7 @@ def of_python(
         return _kernelbench(text, {*names}, problem("ModelNew"))
     if "custom_kernel" in names:
         found = problem("custom_kernel")
-        function, text = names["custom_kernel"], with_supplied(text, folder)
-        return _kernelbot(text, module, function, shown, found)
+        return _kernelbot(with_supplied(text, folder), module, names, shown, found)
     for name in _FORMS:
         roles = _roles([one.arg for one in _taken(names.get(name))], name)
         if roles is not None:
@@ -152,10 +153,14 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     LeetGPU, it may include `solve.h`, which declares the function."""
     header = _SOLVE_H.search(text)
     for function in signature.host_functions(text):
-        is_declared = function.is_extern_c or (header is not None and function.name == "solve")
-        form = _FORMS.get(function.name) if is_declared else None
-        table = _called_on_host(function, form, shown) if form is not None else None
-        if form is not None and table is not None:
+        form = _FORMS.get(function.name)
+        if form is None or not (
+            function.is_extern_c
+            or (header is not None and form == _LEETGPU)
+            or re.search(_DECLARED.format(function.name), text)
+        ):
+            continue
+        if (table := _called_on_host(function, form, shown)) is not None:
             is_there = header is None or (folder / "solve.h").is_file()
             return Submission(form, text if is_there else _SOLVE_H.sub("", text), table)
     if re.search(r"\b(?:PYBIND11_MODULE|TORCH_LIBRARY)\b", text):
@@ -179,7 +184,7 @@ def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any
     asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
     raise UsageError(
         f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
-        f"{form}, {function.name}({asked}); matbench judges matrix products"
+        f"{form}, {function.name}({asked}); if another function is meant, name it with --entry"
     )
 
 
@@ -199,7 +204,7 @@ def _roles(given: Sequence[str], function: str) -> list[str] | None:
     """What these parameters are: two or three matrices, whatever their names, then numbers, in the
     order of the form; None for other ones."""
     names = [name.lower() for name in given]
-    names[2:] = [_OTHER_NAMES.get(name, name) for name in names[2:]]
+    names[3:] = [_OTHER_NAMES.get(name, name) for name in names[3:]]
     matrices = next((i for i, name in enumerate(names) if i > 1 and name in _NAMES), 0)
     for numbers in _NUMBERS[function] if matrices in (2, 3) else ():
         if sorted(numbers.lower().split()) == sorted(names[matrices:]):
@@ -232,10 +237,12 @@ submission_place = []
 
 
 def _kernelbot(
-    text: str, module: ast.Module, function: ast.AST, shown: str, problem: Product | None
+    text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product | None
 ) -> Submission:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
-    count = (problem.values if problem is not None else 0) or _count(function, module)
+    function = names["custom_kernel"]
+    count = problem.values if problem is not None else 0
+    count = count or _count(function, names, ast.unparse(module))
     if count not in _TUPLES:
         raise UsageError(
             f"{shown}:{getattr(function, 'lineno', 1)}: custom_kernel unpacks {count} values; "
@@ -248,19 +255,27 @@ def _kernelbot(
     if count == 5:
         table = table | {"args": [*roles]}
     below = _below(
-        text, roles, f"returned = custom_kernel(({', '.join(roles)}))", "if returned is None:",
-        f"    raise {_RESULT_ERROR}('custom_kernel returned nothing')", "return returned",
+        text, roles, f"returned = custom_kernel(({', '.join(roles)}))",
+        "if not hasattr(returned, 'shape'):",
+        "    what = 'nothing' if returned is None else type(returned).__name__",
+        f"    raise {_RESULT_ERROR}(f'custom_kernel returned {{what}}')", "return returned",
     )  # fmt: skip
     return Submission("kernelbot's form", below, table)
 
 
-def _count(function: ast.AST, module: ast.Module) -> int:
-    """How many values the tuple has that a function takes apart; 3 if it does not say."""
+def _count(function: ast.AST, names: Mapping[str, ast.AST], code: str) -> int:
+    """How many values the tuple has that a function takes apart in this code, or one that it is
+    passed to; 3 if none says."""
     name = next((one.arg for one in _taken(function)), "data")
-    code = ast.unparse(module)
-    for names in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = {name}$", code, re.MULTILINE):
-        count: int = names.count(",") + 1
-        return max(3, count) if "*" in names else count
+    for parts in re.findall(rf"^ *\(?([\w*]+,[\w*, ]*)\)? = {name}$", code, re.MULTILINE):
+        count: int = parts.count(",") + 1
+        return max(3, count) if "*" in parts else count
+    for callee, star in re.findall(rf"\b(\w+)\((\*?){name}\)", code):
+        others = {other: node for other, node in names.items() if other != callee}
+        if isinstance(helper := names.get(callee), ast.FunctionDef):
+            count = len(_taken(helper)) if star else _count(helper, others, ast.unparse(helper))
+            if count != 3:
+                return count
     return 5 if re.search(rf"\b{name}\[[34]\]", code) else 3
 
 
@@ -278,7 +293,8 @@ def of_solution(solution: Unpacked, problem: Product) -> Submission:
         lines = [
             f"returned = {lines[0]}",
             "returned = [*returned.values()] if isinstance(returned, dict) else returned",
-            "[returned] = returned if isinstance(returned, (list, tuple)) else [returned]",
+            "if isinstance(returned, (list, tuple)) and len(returned) == 1:",
+            "    [returned] = returned",
             *_flat(problem), "return returned",
         ]  # fmt: skip
     return Submission(solution.form, _below(solution.text, roles, *lines), table)
@@ -292,8 +308,9 @@ def _flat(problem: Product) -> tuple[str, ...]:
     rows = f"A.shape[0] // {math.prod(problem.split)}"
     return (
         f"wanted = ({', '.join(map(str, problem.split))}, {rows}, {columns})",
-        "if tuple(returned.shape) != wanted:",
-        "    raise " + _RESULT_ERROR + '(f"returned {tuple(returned.shape)} instead of {wanted}")',
+        "found = tuple(getattr(returned, 'shape', ()))",
+        "if found != wanted:",
+        f"    raise {_RESULT_ERROR}(f'returned {{found}} instead of {{wanted}}')",
         "returned = returned.reshape(-1, wanted[-1])",
     )
 

@@ -25,6 +25,10 @@ from matbench.kernelfile import catalogue, expressions, includes, python_file, s
 
 #: The longest time for a reference: importing PyTorch may take most of it.
 _MOST_S = 120
+#: Sides of a definition that may vary, if no workload says them, and what is left of its batch.
+_VARIABLE, _BATCH = (16, 512, 4096), 2
+#: What kernelbot's inputs are made of, unless its task says so.
+_TEST = {"m": 256, "n": 256, "k": 256, "seed": 1}
 _Side = Annotated[int, msgspec.Meta(ge=1, le=sizes.MAX_SIZE)]
 #: Files with a definition's workloads, beside it.
 WORKLOADS = ("workloads.jsonl", "workload.jsonl")
@@ -47,7 +51,6 @@ class _Sides(msgspec.Struct):
     m: _Side
     n: _Side
     k: _Side
-    seed: int = 1
 
 
 class _Task(msgspec.Struct):
@@ -68,7 +71,7 @@ def of_file(path: Path) -> Product:
     elif path.suffix == ".json":
         product = _asked(_of_definition(text, path), path)
     else:
-        product = _of_python(text, path, _Sides(256, 256, 256))
+        product = _of_python(text, path, _TEST)
     try:
         sizes.parse_sizes(product.table.get("sizes", "1"))
     except UsageError as error:
@@ -76,7 +79,7 @@ def of_file(path: Path) -> Product:
     return product
 
 
-def _of_python(text: str, path: Path, test: _Sides) -> Product:
+def _of_python(text: str, path: Path, test: dict[str, Any]) -> Product:
     """That of a `Model`, or of a `ref_kernel` with one of its tests."""
     python_file.tree(text, str(path))
     is_own = re.search(r"^(?:class )?ModelNew\b", text, re.MULTILINE) is not None
@@ -122,8 +125,6 @@ def _of_definition(text: str, path: Path) -> dict[str, Any]:
             what = f"outputs {', '.join(found.outputs)}"
         raise UsageError(f"{path}: {what}; matbench judges products of two matrices")
     needed = {name for shape in shapes for name in shape}
-    if unknown := needed - {*found.axes}:
-        raise UsageError(f"{path}: no definition of a product: no axis {min(unknown)}")
     python_file.tree(found.reference, f"{path}: reference")
 
     def known(given: dict[str, int]) -> dict[str, int]:
@@ -133,11 +134,16 @@ def _of_definition(text: str, path: Path) -> dict[str, Any]:
         return given
 
     values = known({name: axis.value for name, axis in found.axes.items() if axis.value})
-    workloads = [known(values | given) for given in _workloads(path)]
+    outer = {name for shape in shapes for name in shape[:-2]}
+    free = [name for name, axis in found.axes.items() if not (axis.value or axis.expression)]
+    usual = [{name: _BATCH if name in outer else side for name in free} for side in _VARIABLE]
+    given, usual = ([known(one | values) for one in some] for some in (_workloads(path), usual))
+    if unknown := needed - {*usual[0]}:
+        raise UsageError(f"{path}: no definition of a product: no value of axis {min(unknown)}")
     return {
         "reference": found.reference, "shapes": shapes,
         "axes": {name: values.get(name) for name in found.axes},
-        "workloads": [one for one in workloads if needed <= {*one}],
+        "workloads": [one for one in given if needed <= {*one}] or usual,
         "kinds": [one.dtype for one in found.inputs.values()],
         "result": next((one.dtype for one in found.outputs.values()), None),
     }  # fmt: skip
@@ -203,15 +209,18 @@ def _run(asked: bytes, path: Path) -> bytes:
 def _of_task(text: str, path: Path) -> Product:
     """That of a task, and of the `reference.py` beside it."""
     try:
-        task = msgspec.yaml.decode(text, type=_Task)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())
+        data = msgspec.json.encode(msgspec.yaml.decode(text))  # as it is passed on
+        task, told = msgspec.json.decode(data, type=_Task), msgspec.json.decode(data)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
+        why = " ".join(str(error).split()).replace('"<unicode string>", ', "")
+        if not isinstance(error, msgspec.MsgspecError):
+            why = "it is nested too deeply, or has an impossible number or date"
         raise UsageError(f"{path}: no task with `benchmarks` of m, n and k: {why}") from None
     of = [f"{one.m}x{one.n}x{one.k}" for one in task.benchmarks or task.tests]
     beside, product = path.with_name("reference.py"), Product({})
     if beside.is_file():
         text = catalogue.read(beside, str(beside)).decode("utf-8-sig", errors="replace")
-        test = next(iter(task.tests or task.benchmarks), _Sides(256, 256, 256))
+        test = _TEST | next(iter(told.get("tests") or told.get("benchmarks") or ()), {})
         product = _of_python(text, beside, test)
     table = {"sizes": ",".join(dict.fromkeys(of))} if of else {}
     return msgspec.structs.replace(product, table=product.table | table)

@@ -30,8 +30,8 @@ _EIGHT_BITS = {"float8_e4m3fn": "e4m3", "float8_e4m3fnuz": "e4m3", "float8_e5m2"
 _LARGEST_INPUT = 128
 #: The inputs of the problem itself are taken if none else work, up to so many numbers.
 _MOST_NUMBERS = 1 << 25
-#: Sides of a definition that may vary, if no workload says them.
-_VARIABLE = (16, 512, 4096)
+#: What a problem is known by in a submission's own file; `import *` may have any of it.
+_OWN = {"Model", "get_inputs", "get_init_inputs", "*"}
 #: Rows, columns and terms that have a factor in common, where blocks have one.
 _BLOCK = 128
 
@@ -72,20 +72,25 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     if "file" in asked:
         A, B = (of.shapes[i] for i in at)
         table |= {} if of.values else {"sizes": _size((A, B), transpose, {})}
+        table |= {"batch": [A[0]]} if len(B) == 3 else {}
     else:
         axes, named = asked["axes"], [asked["shapes"][i] for i in at]
         table |= _of_axes(asked, named, transpose)
         A, B = ([axes[name] or 1 for name in shape] for shape in named)
     split = [*A[:-2]] if len(B) == 2 else []
-    if len(B) == 3:
-        table["batch"] = A[0]
     if split:
         where = table.setdefault("launch", {}).setdefault("where", [])
         where.append(f"M % {math.prod(split)} == 0")
     given = [
         _given(role, shape, split, scales) for role, shape in zip(roles, of.shapes, strict=True)
     ]
-    init = repr(pickle.dumps([*of.init])) if of.init else ""
+    try:
+        init = repr(pickle.dumps([*of.init])) if of.init else ""
+    except Exception as error:
+        init = ""  # a submission's own file makes them
+        if not asked["is_own"]:
+            told = f"get_init_inputs() has what cannot be passed on: {error}"
+            raise NoProductError(told) from None
     found = {"table": table, "init": init, "split": split, "values": of.values}
     return {**found, "roles": roles, "given": given}
 
@@ -112,10 +117,10 @@ def _given(role: str, shape: Sequence[int], split: list[int], scales: str | None
 
 def _loaded(text: str, *, is_own: bool = False) -> dict[str, Any]:
     """The names of a module, for which a GPU is the CPU. Of a file that `is_own`, nothing is run
-    but imports, constants and what it defines."""
+    but what its problem needs."""
     module = ast.parse(text)
     if is_own:
-        module.body = [node for node in module.body if _is_plain(node)]
+        module.body = _needed(module.body, _OWN)
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
             node.value = "cpu"
@@ -126,11 +131,24 @@ def _loaded(text: str, *, is_own: bool = False) -> dict[str, Any]:
     return names
 
 
-def _is_plain(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Assign | ast.AnnAssign):
-        return not any(isinstance(inner, ast.Call) for inner in ast.walk(node))
-    is_definition = isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.decorator_list
-    return is_definition or isinstance(node, ast.Import | ast.ImportFrom)
+def _needed(body: Sequence[ast.stmt], names: set[str]) -> list[ast.stmt]:
+    """The statements that bind these names, and the names in those, and so on."""
+    needed: set[ast.stmt] = set()
+    while more := {node for node in body if _bound(node) & names} - needed:
+        needed |= more
+        walked = itertools.chain.from_iterable(map(ast.walk, more))
+        names = names | {inner.id for inner in walked if isinstance(inner, ast.Name)}
+    return [node for node in body if node in needed]
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.ClassDef | ast.FunctionDef):
+        return {node.name}
+    within = [*ast.walk(node)]
+    names = [one for one in within if isinstance(one, ast.Name)]
+    imported = [one.asname or one.name for one in within if isinstance(one, ast.alias)]
+    stored = [one.id for one in names if isinstance(one.ctx, ast.Store)]
+    return {*stored, *(name.partition(".")[0] for name in imported)}
 
 
 def _of_file(asked: dict[str, Any]) -> Reference:
@@ -141,19 +159,15 @@ def _of_file(asked: dict[str, Any]) -> Reference:
     if not {"Model", "get_inputs"} <= {*names}:
         raise NoProductError("there is no class Model with get_inputs()")
     given = _examples(names["get_inputs"])
-    if odd := [one for one in given if not hasattr(one, "shape")]:
-        raise NoProductError(f"takes a value of type {type(odd[0]).__name__}, not two matrices")
     init = names["get_init_inputs"]() if "get_init_inputs" in names else []
     model = names["Model"](*init)
     run = model if callable(model) else model.forward
-    return Reference(
-        run, _maker(given), [tuple(one.shape) for one in given], [*map(_kind, given)], init
-    )
+    return Reference(run, _maker(given), [*map(_shape, given)], [*map(_kind, given)], init)
 
 
 def _of_task(names: dict[str, Any], test: dict[str, int]) -> Reference:
     """That of kernelbot: of a tuple (a, b), (a, b, c), or (a, b, a_scale, b_scale, c)."""
-    made = [*names["generate_input"](**test)]
+    made = _inputs(names["generate_input"](**test))
     given, rest = made[: len(made) // 2 * 2], made[len(made) // 2 * 2 :]
     try:
         names["ref_kernel"]((*given, *rest))
@@ -161,7 +175,7 @@ def _of_task(names: dict[str, Any], test: dict[str, int]) -> Reference:
         rest = []
     return Reference(
         lambda *inputs: names["ref_kernel"]((*inputs, *rest)), _maker(given),
-        [tuple(one.shape) for one in given], [*map(_kind, given)], values=len(made),
+        [*map(_shape, given)], [*map(_kind, given)], values=len(made),
     )  # fmt: skip
 
 
@@ -178,8 +192,21 @@ def _of_definition(asked: dict[str, Any]) -> Reference:
 def _examples(get_inputs: Callable[[], Sequence[Any]]) -> Sequence[Any]:
     """The inputs of a problem; if they are PyTorch's, without their memory."""
     with contextlib.suppress(Exception), sys.modules["torch"].device("meta"):
-        return [*get_inputs()]
-    return [*get_inputs()]  # something in it needs numbers
+        return _inputs(get_inputs())
+    return _inputs(get_inputs())  # something in it needs numbers
+
+
+def _inputs(made: Any) -> Sequence[Any]:
+    given: Sequence[Any] = made if isinstance(made, list | tuple) else [made]
+    if len(given) < 2:
+        raise NoProductError(f"takes {len(given)} input{'s' * (not given)}, not two matrices")
+    return given
+
+
+def _shape(one: Any) -> tuple[int, ...]:
+    if not hasattr(one, "shape"):
+        raise NoProductError(f"takes a value of type {type(one).__name__}, not two matrices")
+    return tuple(one.shape)
 
 
 def _kind(one: Any) -> str:
@@ -255,8 +282,11 @@ def _named(
             values[role] = numpy.exp2(values[role] % 4)
     inputs = [of.make(values[role], kind) for role, kind in zip(roles, of.kinds, strict=True)]
     returned = of.run(*inputs)
-    if isinstance(returned, dict | list | tuple):
-        [returned] = returned.values() if isinstance(returned, dict) else returned
+    results = [*returned.values()] if isinstance(returned, dict) else returned
+    [returned, *more] = results if isinstance(results, list | tuple) else [results]
+    if more or not hasattr(returned, "dtype"):
+        what = f"{len(more) + 1} results" if more else f"a value of type {type(returned).__name__}"
+        raise NoProductError(f"returns {what}, not one matrix")
     result = of.result or _kind(returned)
     if result not in _EXACT or result in _EIGHT_BITS:
         raise NoProductError(f"has a result of {result}; matbench judges those of 16 bits and more")
@@ -336,13 +366,18 @@ def _of_axes(
         for one, other in itertools.combinations(names, 2)
         if names[one] == names[other] and not values[names[one]]
     ]
-    workloads = asked["workloads"] or [dict.fromkeys(values, side) for side in _VARIABLE]
-    known = {name: value for name, value in values.items() if value}
-    sizes = [_size(shapes, transpose, one | known) for one in workloads]
-    return {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
+    sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
+    table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
+    if len(shapes[1]) == 3:
+        table["batch"] = [*dict.fromkeys(one[shapes[0][0]] for one in asked["workloads"])]
+    return table
 
 
 if __name__ == "__main__":
     sys.path.insert(0, "")
-    found = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    try:
+        found = main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    except Exception as error:  # told in one line
+        kind = "" if isinstance(error, NoProductError) else f"{type(error).__name__}: "
+        raise NoProductError(kind + " ".join(str(error).split())) from None
     Path("found.json").write_text(json.dumps(found), encoding="utf-8")  # it may print anything

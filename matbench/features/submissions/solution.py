@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import codecs
 import functools
 import re
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ import msgspec
 
 from matbench import temporary
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue
+from matbench.kernelfile import catalogue, python_file
 
 _FORM = "flashinfer-bench's form"
 #: Files that PyTorch compiles, and loads as a module.
@@ -71,15 +72,12 @@ def unpacked(data: bytes, path: Path) -> Unpacked | None:
     """The solution in the data of a JSON file; None if it is something else. `UsageError`: what is
     wrong."""
     try:
-        found = msgspec.json.decode(data, type=_Solution)
-    except msgspec.MsgspecError as error:
-        try:
-            is_one = "sources" in msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        except msgspec.MsgspecError:
-            is_one = False
-        if is_one:
-            raise UsageError(f"{path}: no solution: {error}") from None
-        return None
+        told = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))
+        if not isinstance(told, dict) or "sources" not in told:
+            return None
+        found = msgspec.convert(told, _Solution)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise UsageError(f"{path}: no solution: {error}") from None
     entry, _, call = found.spec.entry_point.partition("::")
     texts = {source.path: _text(source, path) for source in found.sources}
     if entry not in texts or not call.isidentifier():
@@ -89,8 +87,12 @@ def unpacked(data: bytes, path: Path) -> Unpacked | None:
         )
     folder = _folder((data, *texts.values()))
     for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            told = f"{path}: sources: {name!r:.60} cannot be written: {error.strerror}"
+            raise UsageError(told) from None
     file, text, call = _called(found, folder, texts, path)
     if any(map(_TORCH.search, texts.values())):
         text += "\nimport torch\n"
@@ -106,6 +108,10 @@ def _called(
     loads it."""
     entry, _, call = found.spec.entry_point.partition("::")
     at = PurePosixPath(entry)
+    if at.suffix == ".py":
+        python_file.tree(texts[entry], f"{path}: {entry}")
+        if not re.search(rf"\b{call}\b|\bimport[ (]*\*", texts[entry]):
+            raise UsageError(f"{path}: {entry}: has no {call}, its entry_point")
     if at.suffix == ".py" and len(at.parts) == 1:
         return folder / entry, texts[entry], call
     if at.suffix == ".py":

@@ -3,6 +3,7 @@ sizes it is measured. The forms' usual library is PyTorch; NumPy's arrays show t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import re
@@ -32,6 +33,9 @@ MODEL, KERNELBENCH, KERNELBOT = (TEXTS[name] for name in ("model", "kernelbench"
 LEETGPU, GEMM = TEXTS["leetgpu"], TEXTS["gemm"]
 ROUNDED = KERNELBENCH.replace("A @ B)", "(A.astype('f2') @ B.astype('f2')).astype('f4'))")
 FLOAT32 = "--front-matter", "precision=float32"
+
+LOCAL = TEXTS["local"].encode()
+ODD = b"def generate_input(**sizes): return MADE\ndef ref_kernel(data): pass\n"
 
 
 @pytest.mark.parametrize(
@@ -101,10 +105,13 @@ def test_a_problem_says_what_is_computed_and_at_which_sizes(
 ) -> None:
     """In a file of its own, or in the submission; `--sizes` takes precedence."""
     own = MODEL.format(name="Model", product="A.T @ B", A="(K, M)", B="(K, N)")
+    own = own.replace("= 64,", "= abs(-64),")
     new = "\n\nclass ModelNew:\n    def forward(self, A, B):\n        return A.T @ B\n"
     (tmp_path / "asked.py").write_text(own)
     (tmp_path / "other.py").write_text(new)
-    (tmp_path / "both.py").write_text(own + new + "\nraise_if_run = int('x')\n")
+    both = own.replace("Model:\n", "Model:\n    def __init__(self, f): pass\n\n") + new
+    both = both.replace("return []", "return [lambda: 1]")
+    (tmp_path / "both.py").write_text(both + "\nimport absent\nraise_if_run = int('x')\n")
     asked = "--front-matter", "problem=asked.py"
     told = matbench("run", tmp_path / "other.py", *asked, *QUICK).stderr
     assert "(transpose TN and sizes of its problem: 64x96x40)" in told
@@ -142,7 +149,7 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
     asked = asked.replace("[]", "[float('inf'), np.float32]")
     made = "    def __init__(self, inf, kind):\n        assert inf > kind(1e30)\n\n"
     (tmp_path / "asked.py").write_text(asked.replace("Model:\n", f"Model:\n{made}"))
-    for product, status in (("A @ B", "measured"), ("(A @ B)[0]", "wrong")):
+    for product, status in (("A @ B", "measured"), ("None", "wrong"), ("(A @ B)[0]", "wrong")):
         new = f"class ModelNew:\n{made}    def forward(self, A, B):\n        return {product}\n"
         (tmp_path / "new.py").write_text(new)
         asking = "--front-matter", "problem=asked.py"
@@ -157,7 +164,17 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
         ("p.py", b"class Model(\n", "p.py:1: not Python: '(' was never closed"),
         ("p.py", b"x = 1\0\n", "p.py:1: not Python: source code string cannot contain null bytes"),
         ("p.py", b"import sys\nsys.stderr.buffer.write(b'\\xff')\nsys.exit(3)", "with code 3"),
-        ("p.yml", b"tests: [", "no task with `benchmarks` of m, n and k: while parsing "),
+        ("p.py", b"raise OSError('one\\ntwo')", "p.py: its reference: OSError: one two"),
+        ("p.py", LOCAL, "get_init_inputs() has what cannot be passed on: Can't pickle "),
+        ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes 1 input, not two matrices"),
+        ("p.py", ODD.replace(b"MADE", b"{}, 1"), "takes a value of type dict, not two matrices"),
+        ("p.yml", b"tests: " + b"9" * 5000, "or has an impossible number or date"),
+        (
+            "p.yml",
+            b"tests: [",
+            "no task with `benchmarks` of m, n and k: while parsing a flow node did not find "
+            "expected node content in line 2, column 1",
+        ),
         ("p.yml", b"tests:\n- {m: -8, n: 8, k: 8}", "Expected `int` >= 1 - at `$.tests[0].m`"),
     ],
 )
@@ -200,6 +217,10 @@ def test_the_tuple_of_an_8_bit_product_has_its_scales() -> None:
     assert (found.table["transpose"], found.table["scales"]) == ("NT", "blocks")
     with pytest.raises(UsageError, match=r"submission.py:10: custom_kernel unpacks 4 values"):
         forms.of_python(KERNELBOT.replace("a, b, c = data", "a, b, c, d = data"), "submission.py")
+    helpers = {"f(*data)": "f(a, b, s, t, c): pass", "f(data)": "f(x):\n    a, b, s, t, c = x"}
+    for call, helper in helpers.items():
+        text = f"def g(x):\n    y, z = x\ndef {helper}\ndef custom_kernel(data): return {call}\n"
+        assert present(forms.of_python(text, "submission.py")).table["args"] == found.table["args"]
 
 
 def test_what_the_sizes_of_a_function_on_the_host_mean(table_regression: TableRegression) -> None:
@@ -216,8 +237,16 @@ def test_another_challenge_is_no_product(refusal: Refusal, tmp_path: Path) -> No
     file = tmp_path / "add.cu"
     file.write_text('extern "C" void solve(const float *A, const float *B, float *C, int N) {}\n')
     asked = "add.cu:1: solve(A, B, C, N) is no matrix product in LeetGPU's form"
-    assert asked in refusal("run", file)
+    said = refusal("run", file)
+    assert asked in said
+    assert "if another function is meant, name it with --entry" in said
     assert forms.of_cuda("void solve(float *A) {}", "mine.cu") is None, "a function of C++ is not"
+    one = "void solve(float *A, float *B, float *C, int M, int N, int K)"
+    for declared in (f'extern "C" {one};', f'extern "C" {{ int f(); {one}; }}'):
+        assert forms.of_cuda(f"{declared}\n{one} {{}}", "mine.cu") is not None
+    assert forms.of_cuda(f'extern "C" int f();\n{one} {{}}', "mine.cu") is None
+    other = f'extern "C" {one} {{}}\n'.replace("solve", "other")
+    assert forms.of_cuda(other, "mine.cu") is None
     assert forms.of_cuda('extern "C" void solve(float *x, int n) {}\n', "mine.cu") is None
     file.write_text("PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}\n")
     assert "add.cu: a module for PyTorch; name a Python file that loads it" in refusal("run", file)
@@ -264,6 +293,9 @@ def test_a_solution_is_measured_at_the_sizes_of_its_workloads(
     matbench("run", tmp_path / "solution.json", "--sizes", "16", *QUICK, "--allow-skips")
     [outcome] = last_run()
     assert outcome.status == "skipped", "its sides of one value are conditions"
+    sources = [{"path": "main.py", "content": "def run(A, B): return A @ B.T, A\n"}]
+    matbench("run", write_solution(tmp_path, sources=sources), *QUICK, code=1)
+    assert last_run()[0].reason == "returned tuple instead of an array"
 
 
 def test_a_solution_of_sol_execbench_fills_what_it_is_given(
@@ -295,6 +327,25 @@ def test_a_solution_may_be_in_a_data_set_and_in_folders(matbench: Matbench, tmp_
     assert last_run()[0].status == "measured"
 
 
+def test_a_batch_has_the_values_of_its_workloads(matbench: Matbench, tmp_path: Path) -> None:
+    """Also 1; without workloads, usual sizes, of which expressions are made."""
+    axes = {"b": {}, "M": {}, "N": {"expression": "M * 2"}, "K": {"value": 40}}
+    inputs = {"A": {"shape": [*"bMK"]}, "B": {"shape": [*"bKN"]}}
+    code = "def run(A, B):\n    len(A), A[0, 0], B[0, 0]\n    return A @ B\n"
+    file = write_solution(
+        tmp_path, sources=[{"path": "main.py", "content": code + "    assert 0\n" * 0}]
+    )
+    said = DEFINITION | {"axes": axes, "inputs": inputs, "reference": code}
+    (tmp_path / "gemm.json").write_text(json.dumps(said))
+    found = problem.of_file(tmp_path / "gemm.json").table
+    assert (found["sizes"], found["batch"]) == ("16x32x40,512x1024x40,4096x8192x40", [2])
+    lines = {"axes": {"b": 1, "M": 8, "K": 7}}, {"axes": {"b": 3, "M": 8}}
+    (tmp_path / "workloads.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    matbench("run", file, *QUICK)
+    told = [(one.case.problem.size, one.case.problem.batch, one.status) for one in last_run()]
+    assert told == [("8x16x40", 1, "measured"), ("8x16x40", 3, "measured")]
+
+
 def test_a_definition_may_have_scales(tmp_path: Path) -> None:
     axes = {"M": {}, "N": {"value": 130}, "K": {"value": 160}, "n": {"value": 2}, "k": {"value": 2}}
     tensors = {"A": "MK", "a": "Mk", "B": "NK", "b": "nk", "C": "MN"}
@@ -313,7 +364,7 @@ def test_a_definition_may_have_scales(tmp_path: Path) -> None:
 
 def test_a_revision_has_the_problem_of_its_time(matbench: Matbench, project: Path) -> None:
     """A task may have a reference, which says how B is given."""
-    task, new = "benchmarks:\n- {m: 8, n: 16, k: 24}\n", KERNELBENCH
+    task, new = "benchmarks:\n- {m: 8, n: 16, k: 24, more: 1}\n", KERNELBENCH
     asked = MODEL.format(name="Model", product="A @ B", A="(M, K)", B="(K, N)")
     more = {"task_yml": task, "gemm_json": json.dumps(DEFINITION), "asked__p_py": asked}
     texts = {"reference_py": TEXTS["reference"], "bot_py": TEXTS["of_reference"], "new_py": new}
@@ -351,6 +402,10 @@ def test_a_reference_may_insist_on_a_long_sum_of_a_narrow_type(tmp_path: Path) -
 def test_other_json_is_no_solution() -> None:
     assert solution.unpacked(b'{"name": 1}', Path("x.json")) is None
     assert solution.unpacked(b"[1]", Path("x.json")) is None
+    data = codecs.BOM_UTF8 + json.dumps(SOLUTION).encode()
+    assert solution.unpacked(data, Path("x.json")) is not None
+    with pytest.raises(UsageError, match=r"x.json: no solution: Input data was truncated"):
+        solution.unpacked(data[:-1], Path("x.json"))
 
 
 def test_sources_in_cpp_are_loaded_by_pytorch(tmp_path: Path) -> None:
@@ -373,6 +428,8 @@ def test_programs_judge_submissions(tmp_path: Path) -> None:
     with matbench.Judge(sizes="32") as judge:
         assert judge.run(right).status == "measured"
         assert judge.run(wrong).status == "wrong"
+        refused = judge.run(write_solution(tmp_path, spec={"entry_point": 3}))
+        assert "solution.json: no solution: Expected `str`" in (refused.reason or "")
 
 
 def test_a_long_line_of_spaces_is_read_at_once() -> None:
@@ -395,4 +452,4 @@ def test_a_reference_runs_without_matbench_in_its_way(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "matbench.features.submissions.reference", str(asked)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "NoProductError" in done.stderr
+    assert done.stderr.endswith("\nNoProductError: computes no product of two matrices\n")

@@ -12,7 +12,7 @@ from support import compiled as files
 from support.cli import Matbench, Refusal, last_run
 from support.devices import GPU
 from support.golden import TableRegression
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.nvcc import find_nvcc
 from support.optional import present
 
@@ -39,8 +39,7 @@ ARGS = '["A", "B", "C", "N", "M", "alpha", "1.5", "1", "K", "0.5", "tensor_map(A
 
 
 def ptx(tmp_path: Path, table: str, text: str = PTX) -> Path:
-    path = tmp_path / "all.ptx"
-    path.write_text(text)
+    path = saved(tmp_path / "all.ptx", text)
     path.with_suffix(".toml").write_text(table)
     return path
 

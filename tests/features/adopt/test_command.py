@@ -143,8 +143,7 @@ def test_the_first_right_kernel_is_taken_and_others_are_named(adopt: Adopt, tmp_
 
 def test_a_kernel_in_a_header_is_for_its_includer(tmp_path: Path, matbench: Matbench) -> None:
     copied("textbook.cu", tmp_path).rename(tmp_path / "textbook.cuh")
-    path = tmp_path / "main.cu"
-    path.write_text('#include "textbook.cuh"\nint main() { return 0; }\n')
+    path = saved(tmp_path / "main.cu", '#include "textbook.cuh"\nint main() { return 0; }\n')
     assert "`MatrixMulKernel` computes A·B" in matbench("adopt", path).stdout
     assert not (tmp_path / "textbook.toml").exists()
     matbench("run", path, "--sizes", "48", *QUICK)
@@ -175,8 +174,7 @@ def test_launch_elsewhere(is_named: bool, place: str, tmp_path: Path, matbench: 
     kernel, launcher = text.split("void launch_gemm_staged")
     (tmp_path / "kernels").mkdir()
     (tmp_path / "src").mkdir()
-    path = tmp_path / "kernels" / "staged.cu"
-    path.write_text(kernel)
+    path = saved(tmp_path / "kernels" / "staged.cu", kernel)
     launcher = launcher if is_named else launcher.replace("gemm_staged", "other")
     (tmp_path / place).write_text(f"void launch_gemm_staged{launcher}")
     output = matbench("adopt", path, code=None).stdout
@@ -220,8 +218,7 @@ def test_a_launch_that_faults_is_not_called_a_kernel_that_cannot_be_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Even if it cannot be built with other template arguments."""
-    path = tmp_path / "faulty.cu"
-    path.write_text(FAULTY + launch)
+    path = saved(tmp_path / "faulty.cu", FAULTY + launch)
 
     def run(worker: Worker, *given: Any, case: Case, **more: Any) -> ProbeResult:
         is_first = case.params["SIDE"] in (4, 16)
@@ -464,8 +461,7 @@ def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
 ) -> None:
     if device.backend == "cuda":
         pytest.skip("the GPU refuses it in words of its own")
-    path = tmp_path / "large.cu"
-    path.write_text(text)
+    path = saved(tmp_path / "large.cu", text)
     reason = (
         f"{reason}; no NVIDIA GPU allows more than {'1,024' if 'threads' in reason else '49,152'}"
     )
@@ -484,8 +480,7 @@ def test_what_no_gpu_can_launch_is_refused_on_a_cpu(
 def test_95_of_100_generated_signatures_are_adopted(tmp_path: Path, matbench: Matbench) -> None:
     found = []
     for seed in range(200):
-        path = tmp_path / f"kernel-{seed}.cu"
-        path.write_text(generated(seed))
+        path = saved(tmp_path / f"kernel-{seed}.cu", generated(seed))
         code = matbench("adopt", path, code=None).exit_code
         found.append(code == 0)
         assert path.with_suffix(".toml").exists() == found[-1]

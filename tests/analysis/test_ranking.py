@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,14 +11,12 @@ import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import toml
 from support.golden import TableRegression, paged
-from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
+from support.tables import CPU, GPU, H200, declared, hot, outcome, timing
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Problem
-from matbench.records.outcome import BlockTimes, Claims, Outcome
-
-DOUBLE = Claims(precision="float64", result="float64")
+from matbench.records.outcome import Claims, Outcome
 
 
 def ranked(*found: Outcome, device: DeviceInfo = H200) -> dict[str, Ranked]:
@@ -81,54 +80,12 @@ def test_numpy_beside_kernels_on_its_cpu() -> None:
         assert [table.baselines for table in ranking.tables([numpy, far])] == [False, True]
 
 
-DOT = Problem(1, 2**20, 1, inputs="ramp", workload="dot")
-ROWS = Claims(precision="e4m3", scales="rows")
-
-
-def baseline(kernel: str, ms: float, **changes: Any) -> Outcome:
-    return on_h200(kernel, ms, group="baseline", **changes)
-
-
-SHARES: dict[str, list[Outcome]] = {
-    "the product of cuBLAS in the same precision": [
-        on_h200("mine", 0.5), baseline("cublas", 0.4), on_h200("mine-tf32", 0.3, precision="tf32"),
-        baseline("cublas-tf32", 0.15, precision="tf32"),
-        on_h200("mine-bf16", 0.1, precision="bfloat16"),
-        on_h200("mine-fp16", 0.1, precision="float16"),
-        baseline("cublas-f16", 0.05, precision="float16"),
-        on_h200("mine-fp64", 1.0, claims=DOUBLE), baseline("cublas-f64", 0.9, claims=DOUBLE),
-        on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)), hot("hot", 0.5, H200),
-    ],
-    "a file's kernel called cublas is no baseline": [on_h200("mine", 0.5), on_h200("cublas", 0.4)],
-    "8-bit operands: cuBLASLt with factors of the same kind": [
-        on_h200("mine", 0.4, precision="e4m3"),
-        on_h200("by-matrix", 0.5, claims=Claims(precision="e4m3", scales="matrix")),
-        on_h200("by-rows", 0.5, claims=ROWS), on_h200("mine-int8", 0.2, precision="int8"),
-        on_h200("mine-e5m2", 0.2, precision="e5m2"),
-        baseline("cublaslt-fp8", 0.1, precision="e4m3"),
-        baseline("cublaslt-fp8-rowwise", 0.25, claims=ROWS),
-        baseline("cublaslt-int8", 0.3, precision="int8"), baseline("cublaslt-best", 0.01),
-    ],
-    "the dot product of cuBLAS, and the copy": [
-        on_h200("mine", 0.5, problem=DOT, copy_bytes_per_s=2 * 8 * 2**20 / 0.5e-3),
-        baseline("cublas-dot", 0.4, problem=DOT), baseline("cublas", 0.1),
-    ],
-    "a wrong cuBLAS is no measure": [
-        baseline("cublas", 0.4, status="wrong", reason="determinism: no"), on_h200("mine", 0.5),
-    ],
-    "the limit of the unit at the clock that was held": [
-        on_h200("plain", 1), on_h200("slowed", 1, 990), on_h200("tensor", 1, precision="bfloat16"),
-        on_h200("stamped", 1, None, blocks=BlockTimes(median_ns=1e5, sm_mhz=1980.0)),
-        on_h200("untold", 1, None),
-    ],
-}  # fmt: skip
-
-
 def test_shares(file_regression: FileRegressionFixture) -> None:
     """In turn the share of cuBLAS's speed, and of what the device's clock and memory allow."""
     pages = {}
-    for name, found in SHARES.items():
-        shares = {kernel: (row.of_cublas, row.of_limit) for kernel, row in ranked(*found).items()}
+    for name, row in toml.table(Path(__file__).with_name("shares.toml")).items():
+        found = ranked(*map(declared, row["outcomes"]))
+        shares = {kernel: (row.of_cublas, row.of_limit) for kernel, row in found.items()}
         pages[name] = "\n".join(
             f"{kernel}: {' '.join('none' if one is None else f'{one:.5f}' for one in both)}"
             for kernel, both in shares.items()

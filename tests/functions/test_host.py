@@ -43,25 +43,6 @@ def load(entry: str, **given: Any) -> Kernel:
 PLAIN = text_of("sgemm.c")
 
 
-@pytest.mark.parametrize(
-    ("before", "lacked"),
-    [
-        ("#include <cuda_runtime.h>\n", "cuda_runtime.h, line 1"),
-        ("__global__ void k() { }\n", "__global__, line 1"),
-        ("\ncudaStream_t s;\n", "cudaStream_t, line 2"),
-        ("#include <no_such.h>\n", None),
-    ],
-)
-def test_what_only_nvcc_builds_needs_cuda(before: str, lacked: str | None, tmp_path: Path) -> None:
-    file = saved(tmp_path / "mine.cpp", before + PLAIN)
-    table = {"entry": "host sgemm", "requires": ["host"]}
-    outcome = measured(catalogue.load(file, given=table), "8")
-    if lacked is None:
-        assert outcome.status == "failed"
-    else:
-        assert skip_reason(present(outcome.skip)) == f"needs CUDA ({lacked})"
-
-
 #: The table of a kernel, and that of the function that launches it.
 TWO = """entry = "product"
 launch = { block = [8, 8], grid = ["ceil_div(N, 8)", "ceil_div(M, 8)"] }
@@ -169,14 +150,13 @@ def test_a_mistake_in_a_table_is_one_line(file_regression: FileRegressionFixture
     told_again(Path(__file__).with_name("tables.txt"), refusal, file_regression)
 
 
-def test_a_compiler_s_error_names_the_line_of_the_file(tmp_path: Path) -> None:
-    file = saved(
-        tmp_path / "mine.cpp",
-        "void f(float *A, float *B, float *C, int M, int N, int K) {\n  no such;\n}\n",
-    )
+@pytest.mark.parametrize("above", ["", "#include <no_such.h>\n"])
+def test_a_compiler_s_error_names_the_line_of_the_file(above: str, tmp_path: Path) -> None:
+    function = "void f(float *A, float *B, float *C, int M, int N, int K) {\n  no such;\n}\n"
+    file = saved(tmp_path / "mine.cpp", above + function)
     outcome = measured(catalogue.load(file, given={"entry": "host f", "requires": ["host"]}), "64")
     assert outcome.status == "failed"
-    assert "mine.cpp:2:" in present(outcome.reason)
+    assert f"mine.cpp:{1 if above else 2}:" in present(outcome.reason)
 
 
 # -- as their authors build and call them ----------------------------------------------------------

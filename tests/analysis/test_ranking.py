@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from pytest_regressions.file_regression import FileRegressionFixture
 from support import toml
-from support.golden import TableRegression
-from support.tables import CPU, GPU, H200, hot, on_h200, outcome, timing
+from support.golden import TableRegression, paged
+from support.tables import CPU, GPU, H200, declared, hot, outcome, timing
 
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
 from matbench.model import DeviceInfo, Problem
-from matbench.records.outcome import BlockTimes, Claims, Outcome
-
-DOUBLE = Claims(precision="float64", result="float64")
+from matbench.records.outcome import Claims, Outcome
 
 
 def ranked(*found: Outcome, device: DeviceInfo = H200) -> dict[str, Ranked]:
     """Each kernel's place in any of the rankings."""
     tables = ranking.tables(found, [device])
     return {row.outcome.case.kernel: row for table in tables for row in table.rows}
-
-
-def of_cublas(*found: Outcome) -> dict[str, float | None]:
-    return {name: row.of_cublas for name, row in ranked(*found).items()}
-
-
-def of_limit(*found: Outcome) -> dict[str, float | None]:
-    return {name: row.of_limit for name, row in ranked(*found).items()}
 
 
 # Rankings
@@ -88,80 +80,17 @@ def test_numpy_beside_kernels_on_its_cpu() -> None:
         assert [table.baselines for table in ranking.tables([numpy, far])] == [False, True]
 
 
-def test_each_kernel_against_the_product_of_cublas_in_its_precision() -> None:
-    found = of_cublas(
-        on_h200("mine", 0.5), on_h200("cublas", 0.4, group="baseline"),
-        on_h200("mine-tf32", 0.3, precision="tf32"),
-        on_h200("cublas-tf32", 0.15, group="baseline", precision="tf32"),
-        on_h200("mine-bf16", 0.1, precision="bfloat16"),
-        on_h200("mine-fp16", 0.1, precision="float16"),
-        on_h200("cublas-f16", 0.05, group="baseline", precision="float16"),
-        on_h200("mine-fp64", 1.0, claims=DOUBLE),
-        on_h200("cublas-f64", 0.9, group="baseline", claims=DOUBLE),
-        on_h200("elsewhere", 0.5, problem=Problem(1000, 1000, 8)),
-        hot("hot", 0.5, H200),
-    )  # fmt: skip
-    assert found["mine"] == pytest.approx(0.8)
-    assert found["cublas"] == found["cublas-tf32"] == 1
-    assert found["mine-tf32"] == found["mine-fp16"] == pytest.approx(0.5)
-    assert found["mine-fp64"] == pytest.approx(0.9)
-    for name in ("mine-bf16", "elsewhere", "hot"):
-        assert found[name] is None
-
-
-def test_a_file_s_kernel_called_cublas_is_no_baseline() -> None:
-    found = of_cublas(on_h200("mine", 0.5), on_h200("cublas", 0.4))
-    assert found == {"mine": None, "cublas": None}
-
-
-def test_8_bit_operands_against_cublaslt_with_factors_of_the_same_kind() -> None:
-    rows = Claims(precision="e4m3", scales="rows")
-    found = of_cublas(
-        on_h200("mine", 0.4, precision="e4m3"),
-        on_h200("by-matrix", 0.5, claims=Claims(precision="e4m3", scales="matrix")),
-        on_h200("by-rows", 0.5, claims=rows),
-        on_h200("mine-int8", 0.2, precision="int8"),
-        on_h200("mine-e5m2", 0.2, precision="e5m2"),
-        on_h200("cublaslt-fp8", 0.1, group="baseline", precision="e4m3"),
-        on_h200("cublaslt-fp8-rowwise", 0.25, group="baseline", claims=rows),
-        on_h200("cublaslt-int8", 0.3, group="baseline", precision="int8"),
-        on_h200("cublaslt-best", 0.01, group="baseline"),
-    )
-    assert found == {
-        "mine": pytest.approx(0.25), "by-matrix": pytest.approx(0.2),
-        "by-rows": pytest.approx(0.5), "mine-int8": pytest.approx(1.5), "mine-e5m2": None,
-        "cublaslt-fp8": 1, "cublaslt-fp8-rowwise": 1, "cublaslt-int8": 1, "cublaslt-best": None,
-    }  # fmt: skip
-
-
-def test_a_dot_product_against_that_of_cublas() -> None:
-    dot = Problem(1, 2**20, 1, inputs="ramp", workload="dot")
-    found = ranked(
-        on_h200("mine", 0.5, problem=dot, copy_bytes_per_s=2 * 8 * 2**20 / 0.5e-3),
-        on_h200("cublas-dot", 0.4, problem=dot, group="baseline"),
-        on_h200("cublas", 0.1, group="baseline"),
-    )["mine"]
-    assert (found.of_cublas, found.of_limit) == pytest.approx((0.8, 0.5), rel=1e-5)
-
-
-def test_a_wrong_or_failed_cublas_is_no_measure() -> None:
-    wrong = on_h200("cublas", 0.4, status="wrong", reason="determinism: no")
-    assert of_cublas(wrong, on_h200("mine", 0.5))["mine"] is None
-
-
-def test_the_limit_is_that_of_the_unit_at_the_clock_that_was_held() -> None:
-    stamps = BlockTimes(median_ns=1e5, sm_mhz=1980.0)
-    found = of_limit(
-        on_h200("plain", 1), on_h200("slowed", 1, 990), on_h200("tensor", 1, precision="bfloat16"),
-        on_h200("stamped", 1, None, blocks=stamps), on_h200("untold", 1, None),
-    )  # fmt: skip
-    plain = found["plain"]
-    assert plain == pytest.approx(2e9 / 1e-3 / (132 * 128 * 2 * 1.98e9))
-    assert plain is not None
-    assert found["slowed"] == pytest.approx(2 * plain)
-    assert found["tensor"] == pytest.approx(plain / 16)
-    assert found["stamped"] == pytest.approx(plain)
-    assert found["untold"] is None
+def test_shares(file_regression: FileRegressionFixture) -> None:
+    """In turn the share of cuBLAS's speed, and of what the device's clock and memory allow."""
+    pages = {}
+    for name, row in toml.table(Path(__file__).with_name("shares.toml")).items():
+        found = ranked(*map(declared, row["outcomes"]))
+        shares = {kernel: (row.of_cublas, row.of_limit) for kernel, row in found.items()}
+        pages[name] = "\n".join(
+            f"{kernel}: {' '.join('none' if one is None else f'{one:.5f}' for one in both)}"
+            for kernel, both in shares.items()
+        )
+    file_regression.check(paged(pages), encoding="utf-8")
 
 
 def test_what_the_cache_holds_is_not_compared_with_the_copy() -> None:

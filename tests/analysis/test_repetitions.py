@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import record_files, records
 from support.devices import GPU
+from support.golden import TableRegression
 from support.optional import present
 from support.records import environment, outcome, repeated, timing
 
@@ -83,27 +84,35 @@ def test_a_case_of_one_process_stays_as_it_is() -> None:
     assert gathering.merge([one]) is one
 
 
-def test_the_process_with_the_median_time_stands_for_all() -> None:
-    found = [around(ns, n + 1) for n, ns in enumerate((100.0, 140.0, 120.0, 110.0, 130.0))]
-    merged = gathering.merge(found)
-    assert merged.median_ns == 120
-    assert merged.repetition == 1
-    assert merged.notes == ("5 processes, whose medians differ by up to 40%",)
-    assert present(merged.cold).interval_ns == (100, 140)
+def processes(*every: float | str, hot: bool = False) -> list[Outcome]:
+    """One after the other: its median in nanoseconds, or its status."""
+    found = []
+    for n, one in enumerate(every, 1):
+        if isinstance(one, str):
+            changes: dict[str, Any] = {"status": one, "reason": f"in {n}", "repetition": n}
+            found.append(records.outcome(**changes))
+            continue
+        half = timing(samples_ns=(one / 2,), interval_ns=(one / 2, one / 2)) if hot else None
+        found.append(msgspec.structs.replace(around(one, n), hot=half))
+    return found
 
 
-def test_each_process_counts_as_a_round() -> None:
-    found = [around(ns, n + 1) for n, ns in enumerate((100.0, 140.0, 120.0))]
-    merged = gathering.merge(found)
-    assert merged.cold is not None
-    assert merged.cold.rounds == (7, 7, 7)
-    assert sorted(merged.samples_ns) == sorted(ns for one in found for ns in one.samples_ns)
-    assert ranking.round_medians_ns(merged.cold) == [100, 120, 140]
+def test_what_processes_become(table_regression: TableRegression) -> None:
+    """The one with the median time stands for all, of an even number the faster of two; each counts
+    as a round. A wrong or failed one decides."""
 
+    def merged(question: str) -> str:
+        found = gathering.merge(eval(f"processes({question})", {"processes": processes}))
+        said = [found.status, f"repetition {found.repetition}", *filter(None, [found.reason])]
+        for name in ("cold", "hot"):
+            if (taken := getattr(found, name)) is not None:
+                rounds = ranking.round_medians_ns(taken)
+                interval = " to ".join(f"{end:g}" for end in taken.interval_ns)
+                said.append(f"{name} {taken.median_ns:g}, {interval} ns")
+                said.append(f"rounds of {taken.rounds}, {rounds}; {sorted(taken.samples_ns)}")
+        return "; ".join([*said, *found.notes])
 
-def test_of_an_even_number_the_faster_of_the_middle_two() -> None:
-    found = [around(ns, n + 1) for n, ns in enumerate((4.0, 1.0, 3.0, 2.0))]
-    assert gathering.merge(found).median_ns == 2.0
+    table_regression("processes.txt", merged)
 
 
 medians = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=12)
@@ -121,38 +130,6 @@ def test_the_interval_covers_all(found: list[float]) -> None:
         assert low <= min(one.median_ns or 0 for one in every)
         assert max(one.median_ns or 0 for one in every) <= high
     msgspec.json.decode(msgspec.json.encode(merged), type=Outcome)
-
-
-def test_cold_and_hot_samples_are_each_covered() -> None:
-    def both(ns: float, n: int) -> Outcome:
-        hot = timing(samples_ns=(ns / 2,), interval_ns=(ns / 2, ns / 2))
-        return msgspec.structs.replace(around(ns, n), hot=hot)
-
-    merged = gathering.merge([both(100, 1), both(120, 2), both(110, 3)])
-    assert merged.hot is not None
-    assert merged.hot.interval_ns == (50, 60)
-    assert merged.hot.median_ns == 55
-
-
-@pytest.mark.parametrize(
-    ("statuses", "shown"),
-    [
-        (("measured", "failed", "wrong", "wrong"), "wrong in 2 of 4 processes"),
-        (("measured", "failed", "measured"), "failed in 1 of 3 processes"),
-    ],
-)
-def test_a_wrong_or_failed_process_decides(statuses: tuple[Any, ...], shown: str) -> None:
-    found = [
-        around(1.0, n + 1) if status == "measured"
-        else records.outcome(status=status, reason=f"in {n + 1}", repetition=n + 1)
-        for n, status in enumerate(statuses)
-    ]  # fmt: skip
-    merged = gathering.merge(found)
-    assert merged.status == shown.split()[0]
-    assert merged.reason == f"in {statuses.index(merged.status) + 1}"
-    assert merged.notes == (shown,)
-    assert merged.repetition == 1
-    assert merged.cold is None
 
 
 def test_a_skipped_case_stays_skipped() -> None:

@@ -101,22 +101,17 @@ def test_no_host_compiler_is_said(find: Any, tmp_path: Path) -> None:
 # -- nvcc's options ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("requires", "capability", "architecture"),
-    [
-        ((), (9, 0), "90"),
-        (("sm_80",), (9, 0), "90"),
-        (("cuda", "sm_90a"), (9, 0), "90a"),
-        (("sm_90a",), (10, 0), "100"),
-        (("sm_100f",), (10, 3), "100f"),
-    ],
-)
 def test_a_kernel_is_compiled_for_the_architecture_it_requires(
-    requires: tuple[str, ...], capability: tuple[int, int], architecture: str
+    table_regression: TableRegression,
 ) -> None:
-    kernel = Kernel("mine", tiled().launch, requires=requires)
-    asked = compilation.request(kernel, {}, "plain", capability)
-    assert asked.virtual_and_real == (f"compute_{architecture}", f"sm_{architecture}")
+    def said(question: str) -> str:
+        """On a GPU, of a kernel that requires what follows."""
+        capability, *requires = question.split()
+        major, minor = map(int, capability.split("."))
+        kernel = Kernel("mine", tiled().launch, requires=tuple(requires))
+        return " ".join(compilation.request(kernel, {}, "plain", (major, minor)).virtual_and_real)
+
+    table_regression("architectures.txt", said)
 
 
 # -- registers without a GPU ---------------------------------------------------------------------
@@ -405,27 +400,12 @@ def test_a_full_disk_keeps_nothing_and_breaks_nothing(
 # -- what a compiler says -------------------------------------------------------------------------
 
 
-SAID = output_of("nvcc.txt")
-CLANG = output_of("clang.txt")
-PTXAS = """ptxas info    : 0 bytes gmem
-ptxas error   : Entry function 'mine' uses too much shared data (0x14000 bytes, 0xc000 max)
-"""
-
-
-@pytest.mark.parametrize(
-    ("output", "shown"),
-    [
-        (SAID, SAID.splitlines()[4:7]),
-        (CLANG, CLANG.splitlines()[4:8]),
-        (PTXAS, PTXAS.splitlines()[1:]),
-        ("nvcc fatal   : Unsupported gpu architecture",
-         ["nvcc fatal   : Unsupported gpu architecture"]),
-        ("it failed\n\nfor no error it tells\n", ["it failed", "for no error it tells"]),
-        ("", []),
-    ],
-)  # fmt: skip
-def test_the_first_error_is_shown_with_its_line(output: str, shown: list[str]) -> None:
-    assert first_error(output).splitlines() == shown
+def test_the_first_error_is_shown_with_its_line(table_regression: TableRegression) -> None:
+    """Of compilers' output in this folder, and of a text."""
+    table_regression(
+        "first-errors.txt",
+        lambda said: first_error(output_of(said) if said.endswith(".txt") else said) or "nothing",
+    )
 
 
 def test_own_includes_are_told_from_the_compilers(

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from PIL import Image
 from support import candidates
-from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text
+from support.kernels import GOOD_BODY, SLOW_BODY, kernel_text, saved
 from support.optional import present, some
 from support.paths import ROOT, programs
 from support.scripted import device as scripted_device
@@ -145,8 +145,7 @@ def test_candidates_are_read_a_few_ahead(scripted: matbench.Judge) -> None:
 
 
 def test_a_plain_file_is_adopted(judge: matbench.Judge, tmp_path: Path, device: DeviceInfo) -> None:
-    path = tmp_path / "foreign.cu"
-    path.write_text(FOREIGN)
+    path = saved(tmp_path / "foreign.cu", FOREIGN)
     for candidate in (path, FOREIGN):
         assert judge.run(candidate).status == "measured"
     assert [*tmp_path.iterdir()] == [path]
@@ -302,8 +301,7 @@ PROGRAMS = programs(__file__)
 
 def program(text: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script without a guard for its main module."""
-    file = folder / "program.py"
-    file.write_text(textwrap.dedent(text))
+    file = saved(folder / "program.py", textwrap.dedent(text))
     return subprocess.run(
         [sys.executable, str(file)], cwd=folder, capture_output=True, text=True, timeout=120,
         check=False, env={**os.environ, **environment},

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support import record_files
 from support.cli import QUICK, Matbench, outside, records_in
-from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text
+from support.kernels import GOOD_BODY, SPIN_BODY, kernel_text, saved
 from support.optional import present
 from support.paths import programs
 from support.terminal import COMMAND, alive, assert_gone, on_terminal, started
@@ -185,8 +185,7 @@ def test_a_killed_run_leaves_no_process_and_goes_on(partly: Path, tmp_path: Path
 @pytest.mark.parametrize("told_by", ["the system", "a pipe"])
 def test_an_idle_process_ends_with_its_parent(told_by: str, tmp_path: Path) -> None:
     """Also if the system does not support a death signal."""
-    script = tmp_path / "parent.py"
-    script.write_text(PROGRAMS["a parent"], encoding="utf-8")
+    script = saved(tmp_path / "parent.py", PROGRAMS["a parent"])
     process = subprocess.Popen(
         [sys.executable, script, told_by], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -550,20 +550,6 @@ def test_adopt_finds_out_what_is_computed(
     assert {outcome.status for outcome in last_run()} == {"measured"}
 
 
-def test_adopt_says_what_is_wrong_with_the_closest_call(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    of_a_gpu = "import cupy\n\ndef wrong(A, B): return A @ B\n"
-    off = "def wrong(a, b): return a @ b + 1\n"
-    wrong = "no call is right; closest: reference: .*each off by \\+1"
-    single = "def wrong(A, B):\n    if len(A) == 1: raise ValueError('one row')\n    return A @ B\n"
-    partly = r"A·B at 67x43x59, but not at 1x70x33 after that: f.py:2: ValueError: one row"
-    lacking = "cannot be called here: needs CUDA"
-    for text, says in ((of_a_gpu, lacking), (off, wrong), (single, partly)):
-        saved(file, text)
-        said = matbench("adopt", f"{file}::wrong", "--backend", "opencl", code=1).output
-        assert re.search(f"`wrong`: {says}", said, re.DOTALL)
-
-
 @pytest.mark.long
 def test_tune_finds_the_fastest_constant_of_a_function(matbench: Matbench, tmp_path: Path) -> None:
     file = saved(

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from support.fixtures import Noted
 from support.golden import TableRegression
-from support.kernels import kernel_text, own_file, refusal
+from support.kernels import kernel_text, own_file, refusal, saved
 
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, front_matter, includes
@@ -28,8 +28,7 @@ from matbench.records.outcome import Claims
     [("my kernel é", "my-kernel-e"), ("h ö", "h-o"), ("核", "kernel"), ("_A.b-", "a.b")],
 )
 def test_a_kernel_without_a_name_has_its_files(file: str, name: str, tmp_path: Path) -> None:
-    path = tmp_path / f"{file}.cu"
-    path.write_text(kernel_text().replace('// name = "mine"\n', ""))
+    path = saved(tmp_path / f"{file}.cu", kernel_text().replace('// name = "mine"\n', ""))
     assert catalogue.load(path).name == name
 
 
@@ -55,8 +54,7 @@ def test_a_kernel_file_bears_the_name_of_its_kernel(kernel: Kernel) -> None:
 
 
 def test_another_function_or_table_is_another_kernel(tmp_path: Path) -> None:
-    file = tmp_path / "f.py"
-    file.write_text("def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
+    file = saved(tmp_path / "f.py", "def f(A, B): return A @ B\ndef g(A, B): return A @ B\n")
     asked: list[tuple[str, dict[str, Any]]] = [("f", {}), ("g", {}), ("f", {"summary": "Mine"})]
     kernels = [catalogue.load(Path(f"{file}::{name}"), given=given) for name, given in asked]
     assert len({kernel.sha256 for kernel in kernels}) == 3
@@ -311,8 +309,7 @@ def test_it_is_part_of_nothing_that_is_built_claimed_or_measured(tmp_path: Path)
     lines = kernel_text().splitlines(keepends=True)
     end = lines.index("// ///\n")
     table = "".join(line.removeprefix("// ").removeprefix("//") for line in lines[1:end])
-    path = tmp_path / "mine.cu"
-    path.write_text("".join(lines[end + 1 :]), encoding="utf-8")
+    path = saved(tmp_path / "mine.cu", "".join(lines[end + 1 :]))
 
     def loaded(more: str) -> Kernel:
         path.with_suffix(".toml").write_text(more + table, encoding="utf-8")

@@ -12,7 +12,7 @@ from support import compiled as files
 from support.cli import Matbench, Refusal, last_run
 from support.devices import GPU
 from support.golden import TableRegression
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.nvcc import find_nvcc
 from support.optional import present
 
@@ -39,8 +39,7 @@ ARGS = '["A", "B", "C", "N", "M", "alpha", "1.5", "1", "K", "0.5", "tensor_map(A
 
 
 def ptx(tmp_path: Path, table: str, text: str = PTX) -> Path:
-    path = tmp_path / "all.ptx"
-    path.write_text(text)
+    path = saved(tmp_path / "all.ptx", text)
     path.with_suffix(".toml").write_text(table)
     return path
 
@@ -169,24 +168,17 @@ def test_without_cuda_it_is_skipped(tmp_path: Path, matbench: Matbench, name: st
 
 
 @needs_nvcc
-@pytest.mark.parametrize(
-    ("name", "arch", "capability", "reason"),
-    [
-        ("gemm.cubin", "sm_80", (8, 6), None),
-        ("gemm.cubin", "sm_86", (8, 0), "needs sm_86f; the device is sm_80"),
-        ("gemm.cubin", "sm_80", (9, 0), "needs sm_80f; the device is sm_90"),
-        ("gemm.ptx", "sm_80", (9, 0), None),
-        ("gemm.ptx", "sm_90", (8, 0), "needs sm_90; the device is sm_80"),
-        ("gemm.ptx", "sm_90a", (10, 0), "needs sm_90a; the device is sm_100"),
-    ],
-)
-def test_another_architecture_is_named(
-    tmp_path: Path, name: str, arch: str, capability: tuple[int, int], reason: str | None
-) -> None:
-    kernel = catalogue.load(files.make(tmp_path / name, arch=arch))
-    device = msgspec.structs.replace(GPU, compute_capability=capability)
-    case = sweep.case(kernel, Problem(64, 64, 64), {}, device)
-    assert (case.skip and skip_reason(case.skip)) == reason
+def test_another_architecture_is_named(tmp_path: Path, table_regression: TableRegression) -> None:
+    def said(question: str) -> str:
+        """Of a file for an architecture, on a GPU of another."""
+        name, arch, capability = question.split()
+        kernel = catalogue.load(files.make(tmp_path / name, arch=arch))
+        major, minor = map(int, capability.split("."))
+        device = msgspec.structs.replace(GPU, compute_capability=(major, minor))
+        skip = sweep.case(kernel, Problem(64, 64, 64), {}, device).skip
+        return skip_reason(skip) if skip else "it runs"
+
+    table_regression("architectures.txt", said)
 
 
 @needs_nvcc

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import GOOD_BODY, kernel_text, saved
 from support.sources import SEVERAL
 from support.toml import table
 
@@ -236,8 +236,7 @@ def test_a_header_that_only_the_preprocessor_finds_counts_as_it_is(tmp_path: Pat
     assert code(tmp_path / "a", macro, header="#define FACTOR 2\n") != first
     assert code(tmp_path / "a", macro + "// more\n") == first
     (tmp_path / "a" / "more").mkdir()
-    later = tmp_path / "a" / "more" / "own.h"
-    later.write_text("#define FACTOR 1\n")
+    later = saved(tmp_path / "a" / "more" / "own.h", "#define FACTOR 1\n")
     front = kernel_text("mine", front='include_dirs = ["more"]', body=BODY)
     first = code(tmp_path / "a", front, header="#include_next <own.h>\n")
     later.write_text("#define FACTOR 2\n")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.fixtures import Noted
 from support.golden import TableRegression
-from support.kernels import GOOD_BODY, kernel_text
+from support.kernels import GOOD_BODY, kernel_text, saved
 from support.optional import present
 from support.repository import commit, git
 
@@ -67,8 +67,7 @@ def test_a_path_that_is_there_is_no_version(project: Path, monkeypatch: pytest.M
 def test_the_file_as_of_then(project: Path, tmp_path: Path) -> None:
     old = commit(project, kernels__mine_cu=kernel_text())
     new = commit(project, kernels__mine_cu=kernel_text() + "// changed\n")
-    path = project / "kernels" / "mine.cu"
-    path.write_text(kernel_text() + "// changed again\n")
+    path = saved(project / "kernels" / "mine.cu", kernel_text() + "// changed again\n")
     for number, (asked, ending) in enumerate(
         {old: "}\n", "HEAD~1": "}\n", new: "// changed\n", "main": "// changed\n"}.items()
     ):

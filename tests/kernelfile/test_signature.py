@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import QUICK, Matbench, last_run
 from support.golden import TableRegression
-from support.kernels import text_of
+from support.kernels import saved, text_of
 from support.optional import present
 
 from matbench.errors import UsageError
@@ -133,8 +133,7 @@ FUNCTIONS = text_of("functions.cu")
 
 
 def load(folder: Path, source: str, **given: object) -> Kernel:
-    path = folder / "mine.cuh"
-    path.write_text(source)
+    path = saved(folder / "mine.cuh", source)
     return catalogue.load(path, given={"launch": LAUNCH, **given})
 
 

@@ -9,10 +9,10 @@ import re
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
-from support.tables import MIXED, made, outcome, perturbed, shown
+from support.tables import MIXED, made, outcome, shown
 
 from matbench.model import Problem, Skip
-from matbench.records.outcome import Accuracy
+from matbench.records.outcome import Accuracy, BlockTimes
 from matbench.show import terminal
 from matbench.show.formats import text
 
@@ -96,7 +96,8 @@ def test_colour_only_repeats_the_words() -> None:
 
 
 def test_a_mark_is_explained_where_it_is_seen() -> None:
-    table = made(*(perturbed(f"k{n}", n, 0.05 + n / 100) for n in (1, 2, 3)))
+    slowed = (BlockTimes(median_ns=1e6, perturbation=0.05 + n / 100) for n in (1, 2, 3))
+    table = made(*(outcome(f"k{n}", 1 + n, blocks=blocks) for n, blocks in enumerate(slowed)))
     for page in (shown(table), text(table, "plain"), text(table, "github")):
         assert page.count("more than 5% (8.0% at worst)") == 1
     narrow = shown(table, 40)

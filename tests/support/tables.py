@@ -12,10 +12,12 @@ from rich.console import RenderableType
 
 from matbench.model import Conditions, DeviceInfo, Problem, Skip
 from matbench.records.comparison import Comparison, ComparisonRecord
-from matbench.records.outcome import Accuracy, BlockTimes, Claims, Outcome, Timing
-from matbench.show import formats, outcomes, terminal
+from matbench.records.environment import Environment
+from matbench.records.outcome import Accuracy, BlockTimes, CaseRecord, Claims, Outcome, Timing
+from matbench.show import comparisons, formats, outcomes, terminal
 from matbench.show.table import Report
-from support import devices, records
+from support import devices, records, toml
+from support.paths import TESTS
 
 CPU = devices.device(driver="2026.1")
 GPU = devices.gpu(driver="580.1", toolkit="CUDA 13.0")
@@ -23,8 +25,12 @@ H200 = msgspec.structs.replace(
     GPU, name="An H200", compute_capability=(9, 0), limits={"multiprocessors": 132}
 )
 
+NEWER = devices.gpu(driver="590.2", toolkit="CUDA 14.0")
+#: By the names that they have in tables.
+DEVICES = {"cpu": CPU, "gpu": GPU, "h200": H200, "newer": NEWER}
 
-def environment(**changes: Any) -> Any:
+
+def environment(**changes: Any) -> Environment:
     return records.environment(**({"devices": (CPU, GPU)} | changes))
 
 
@@ -63,14 +69,43 @@ def outcome(
     return records.outcome(kernel, **(where | measured | notes | changes))
 
 
+#: The types of the fields that a row of TOML may name.
+_FIELDS = {
+    field.name: field.type
+    for of in (Accuracy, Timing, CaseRecord, Outcome)
+    for field in msgspec.structs.fields(of)
+}
+
+
+def _typed(row: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = dict.fromkeys(row.get("unknown", ()))
+    for name, value in row.items():
+        if name == "rising":
+            count, first, step = value
+            fields["samples_ns"] = [first + step * i for i in range(count)]
+        elif name in {"cold", "hot"}:
+            fields[name] = timing(**_typed(value))
+        elif name == "accuracy":
+            fields[name] = Accuracy(**_typed(value))
+        elif name != "unknown":
+            fields[name] = msgspec.convert(value, _FIELDS.get(name, Any))
+    return fields
+
+
+def declared(row: dict[str, Any]) -> Outcome:
+    """What a row of TOML says in the words of `outcome`: `on` a device of `DEVICES`, at a `size`.
+
+    `unknown` names fields that are None, and `rising` samples have a count, a first and a step.
+    """
+    fields = _typed(row)
+    on, size = fields.pop("on", "cpu"), fields.pop("size", 1000)
+    fields.setdefault("problem", Problem(size, size, size))
+    return on_h200(**fields) if on == "h200" else outcome(device=DEVICES[on], **fields)
+
+
 def hot(kernel: str, ms: float, device: DeviceInfo = CPU, **changes: Any) -> Outcome:
     """A case with hot samples alone."""
     return outcome(kernel, ms, device, hot=timing(ms), **changes)
-
-
-def perturbed(kernel: str, ms: float, share: float, device: DeviceInfo = CPU) -> Outcome:
-    """A case whose block clock slowed its launch."""
-    return outcome(kernel, ms, device, blocks=BlockTimes(median_ns=ms * 1e5, perturbation=share))
 
 
 def on_h200(kernel: str, ms: float, mhz: int | None = 1980, **changes: Any) -> Outcome:
@@ -88,9 +123,13 @@ def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> Com
     base_params = changes.pop("baseline_params", {"TILE": 16})
     verdict = changes.pop("verdict", "SLOWER" if ratio and ratio > 1 else "FASTER")
     reason = changes.pop("reason", "the whole interval is above 1")
-    baseline = outcome("tiled", 0.25, GPU, problem=at, params=base_params)
+    one, other = (
+        msgspec.convert(changes.pop(f"{side}_claims", {}), Claims)
+        for side in ("baseline", "candidate")
+    )
+    baseline = outcome("tiled", 0.25, GPU, problem=at, params=base_params, claims=one)
     candidate = outcome(
-        kernel, (ratio or 1) * 0.25, GPU, problem=at, params=params,
+        kernel, (ratio or 1) * 0.25, GPU, problem=at, params=params, claims=other,
         accuracy=Accuracy(6.2e-8, 1e-8, 0.1),
     )  # fmt: skip
     found = None
@@ -106,22 +145,36 @@ def compared(ratio: float | None = 1.4, size: int = 1000, **changes: Any) -> Com
     return ComparisonRecord(**(names | fields | changes))
 
 
-MIXED = (
-    outcome("slow", 40),
-    outcome("wrong-one", 1, status="wrong", reason="last column: expected 1, found 2"),
-    outcome("fast", 10),
-    outcome("missing", status="skipped", skip=Skip("condition", "TILE * TILE <= 64", {"TILE": 16})),
-    outcome("broken", status="failed", reason="broken.cu:3: error: no || here\n    x = y\n    ^"),
-    outcome("small", 0.25, problem=Problem(256, 256, 256)),
-    outcome("odd", 2, problem=Problem(65, 31, 129)),
-    outcome("tiled", 0.5, GPU),
-    outcome("naive", 0.4, GPU),
-    outcome("numpy", 9, group="baseline", backend="host"),
+#: Those of the first golden page: every status, on two devices and the host.
+MIXED = tuple(
+    declared(row)
+    for row in next(iter(toml.table(TESTS / "golden/pages-outcomes.toml").values()))["outcomes"]
 )
 
 
 def made(*found: Outcome) -> Report:
     return outcomes.report(found, [environment()])
+
+
+def _environment(row: dict[str, Any]) -> Environment:
+    on = (DEVICES[name] for name in row.get("devices", ("cpu", "gpu")))
+    return environment(**(row | {"devices": tuple(on)}))
+
+
+def report(row: dict[str, Any]) -> Report:
+    """The table of a row of TOML: of outcomes, or of comparisons; one without `ratio` is skipped.
+
+    They are of one run on the usual devices, unless it names other `environments`.
+    """
+    about = [_environment(each) for each in row.get("environments", [{}])]
+    if "outcomes" in row:
+        found = [declared(each) for each in row["outcomes"]]
+        return outcomes.report(found, about, fastest=row.get("fastest", False))
+    pairs = [
+        compared(**({"ratio": None} | each | {"notes": tuple(each.get("notes", ()))}))
+        for each in row["comparisons"]
+    ]
+    return comparisons.report(pairs, about)
 
 
 def rows(table: Report) -> list[dict[str, str]]:

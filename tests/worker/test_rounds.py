@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -13,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.devices import CPU, GPU
+from support.golden import TableRegression
 from support.optional import present
 from support.products import case_of
 from support.records import outcome, timing
 
-from matbench.analysis import statistics
 from matbench.backends.protocol import Backend
 from matbench.bench import checks
 from matbench.bench.launches import Launches
@@ -183,46 +184,20 @@ def sampled(times_ns: list[list[float]], rounds: int | None = None, **changes: A
     return present(found)
 
 
-def test_the_samples_of_all_rounds_are_kept_in_order() -> None:
-    found = sampled([[1e5, 1.001e5], [1.002e5], [1.003e5]], rounds=3)
-    assert found.rounds == (10, 3, 3)
-    assert found.samples_ns[10:] == (1.002e5,) * 3 + (1.003e5,) * 3
-    assert found.median_ns == pytest.approx(1.001e5)
-    assert (found.settled, found.stopped) == (True, statistics.SETTLED)
-    assert found.warmups == 2 + 1 + 1
-    assert len(found.conditions) == 3 + 1 + 1
+def test_what_rounds_become(table_regression: TableRegression) -> None:
+    """The samples of all are kept, in order; the interval covers what differs between rounds, but a
+    single late sample is no difference, for a slow kernel has rounds of one."""
 
+    def told(question: str) -> str:
+        found = eval(f"sampled({question})", {"sampled": sampled})
+        low, high = present(found.interval_ns)
+        samples = " ".join(f"{len([*same])} × {ns:g}" for ns, same in groupby(found.samples_ns))
+        ended = f"{'settled' if found.settled else 'not settled'}, {found.stopped}"
+        figures = f"median {found.median_ns:g}, {low:g} to {high:g} ns, {ended}"
+        before = f"{found.warmups} warm-ups, {len(found.conditions)} conditions"
+        return f"{found.rounds}: {samples}; {figures}; {before}"
 
-def test_a_slow_kernel_has_no_more_samples_than_in_one_round() -> None:
-    found = sampled([[2e7]] * 7)
-    assert len(found.samples_ns) == 10
-    assert found.rounds[0] == 2
-    assert min(found.rounds) == 1
-    assert found.warmups == 1  # 20 ms at once
-    slower = sampled([[2e9]] * 3, max_time_s=0.1)
-    assert slower.rounds == (1, 1, 1)
-    assert slower.stopped == statistics.SETTLED, "its third round is the last"
-
-
-def test_the_interval_covers_what_differs_between_rounds() -> None:
-    alike = sampled([[1e5, 1.0001e5]] * 7)
-    assert alike.interval_ns == pytest.approx((1e5, 1.0001e5))
-    apart = sampled([[1e5 * factor] for factor in (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2)])
-    assert apart.interval_ns == pytest.approx((1e5, 1.2e5))
-    assert (apart.settled, apart.stopped) == (False, statistics.ROUNDS_DIFFER)
-
-
-def test_a_single_late_sample_is_no_difference_between_rounds() -> None:
-    """A slow kernel has rounds of one sample."""
-    found = sampled([[2e7]] * 3 + [[3e7]] + [[2e7]] * 3, uncertainty=10.0)
-    assert found.rounds == (2, 1, 2, 1, 2, 1, 1)
-    assert 3e7 in found.samples_ns
-    assert found.interval_ns == pytest.approx((2e7, 2e7))
-
-
-def test_time_that_is_up_in_the_last_round_is_told() -> None:
-    found = sampled([[1e5, 3e5, 2e5, 7e5]] * 7, max_time_s=0.007)
-    assert (found.settled, found.stopped) == (False, statistics.TIME_IS_UP)
+    table_regression("rounds.txt", told)
 
 
 def test_a_clock_that_moved_between_rounds_is_told() -> None:

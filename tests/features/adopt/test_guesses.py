@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support import toml
 from support.golden import TableRegression
 from support.kernels import text_of
 
@@ -111,45 +112,24 @@ def test_the_text_tells_how_it_is_launched(table_regression: TableRegression) ->
     table_regression("bodies.txt", launched)
 
 
-@pytest.mark.parametrize(
-    ("extents", "sizes"),
-    [
-        ({"A": (None, 32), "B": (None, 48), "C": (None, 48)}, (48, 48, 32)),  # C's rows as columns
-        ({"B": (32, 48)}, (48, 48, 32)),
-        ({"A": (None, 32)}, (32, 32, 32)),
-        ({"A": (16, 32)}, (16, 16, 32)),
-        ({"C": (16, 48)}, (16, 48, 48)),
-        ({"C": (16, 2048)}, (16, 2048, 2048)),  # the largest that is tried
-        ({"A": (16, "rest")}, (16, 16, 16)),
-    ],
-)
-def test_sizes_in_the_text_are_those_of_arrays(
-    extents: dict[str, tuple[int | str | None, ...]], sizes: tuple[int, int, int]
-) -> None:
-    [function] = signature.functions(kernel("float *A, float *B, float *C"))
-    known = hints.Hints(extents={name: [n for n in two if n] for name, two in extents.items()})
-    guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C"))
-    assert arguments.fixed_sizes(function, known, guess, "cpu") == [sizes]
+def fixed(question: str) -> str:
+    """The sizes of a kernel of `args` whose text tells these extents or constants."""
+    known = toml.read(question)
+    args, kind = known.pop("args", ["A", "B", "C"]), known.pop("kind", "cpu")
+    numbers = "".join(f", int {name.lower()}" for name in args[3:])
+    [function] = signature.functions(kernel(f"float *A, float *B, float *C{numbers}"))
+    guess = Guess((), {}, (16, 16), (1, 1), args=tuple(args))
+    try:
+        found = arguments.fixed_sizes(function, hints.Hints(**known), guess, kind)
+    except NotCallableError as error:
+        return str(error)
+    return "; ".join("x".join(map(str, sizes)) for sizes in found) or "any"
 
 
-@pytest.mark.parametrize("size", ["", ", int n"])
-@pytest.mark.parametrize("names", ["MN", "MK", "NK", "M"])
-def test_a_constant_may_be_all_sizes(names: str, size: str) -> None:
-    """If it is 16 or more, and at most 2,048, or 4,096 on a GPU; one that takes no size has one."""
-    [function] = signature.functions(kernel(f"float *A, float *B, float *C{size}"))
-    guess = Guess((), {}, (16, 16), (1, 1), args=("A", "B", "C", "N")[: 4 if size else 3])
-    constants = {**dict.fromkeys(names, 16), "small": 15}
-    known = hints.Hints(constants=constants)
-    assert arguments.fixed_sizes(function, known, guess, "cpu") == [(16, 16, 16)]
-    assert arguments.fixed_sizes(function, hints.Hints(), guess, "cpu") == []
-    large = hints.Hints(constants={**constants, names[0]: 2049})
-    assert (2049, 2049, 2049) in arguments.fixed_sizes(function, large, guess, "gpu")
-    if size:
-        found = arguments.fixed_sizes(function, large, guess, "cpu")
-        assert found == [(16, 16, 16)] * (len(names) - 1)
-        return
-    with pytest.raises(NotCallableError, match="is for 2,049 alone"):
-        arguments.fixed_sizes(function, large, guess, "cpu")
+def test_sizes_in_the_text_are_those_of_arrays(table_regression: TableRegression) -> None:
+    """A constant may be all sizes if it is 16 or more, and at most 2,048, or 4,096 on a GPU; a
+    kernel that takes no size has one."""
+    table_regression("sizes.txt", fixed)
 
 
 def test_no_size_is_as_large_as_what_many_blocks_cover_together() -> None:

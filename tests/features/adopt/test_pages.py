@@ -17,6 +17,8 @@ from support.toml import table
 
 pytestmark = pytest.mark.usefixtures("few_sizes")
 PAGES = table(Path(__file__).with_name("pages.toml"))
+#: Those of a wrong result, which are the device's.
+FIGURES = r": reference: .*?; first .*?;( largest error .*?;)?"
 
 
 def read(name: str) -> str:
@@ -44,19 +46,24 @@ def kernel(row: Mapping[str, Any]) -> str:
 @pytest.mark.parametrize(
     "which", [pytest.param(name, marks=[pytest.mark.long] * (name == "long")) for name in PAGES]
 )
-def test_pages(which: str, tmp_path: Path, matbench: Matbench, file_regression: Any) -> None:
+def test_pages(
+    which: str, tmp_path: Path, matbench: Matbench, file_regression: Any,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
     """Only few sizes are tried here, at which a smaller grid than the right one may do."""
     found = {}
+    if which == "functions":  # whose calls are tried at all sizes of probes
+        request.getfixturevalue("few_probes")
     for number, (name, row) in enumerate(PAGES[which].items()):
-        folder = tmp_path / str(number)
-        for at, text in {"mine.cu": kernel(row), **row.get("beside", {})}.items():
+        folder, file = tmp_path / str(number), row.get("file", "mine.cu")
+        for at, text in {file: kernel(row), **row.get("beside", {})}.items():
             (folder / at).parent.mkdir(parents=True, exist_ok=True)
             (folder / at).write_text(contents(text), encoding="utf-8")
         words = [word for key in row.get("given", ()) for word in ("--front-matter", key)]
-        done = matbench("adopt", folder / "mine.cu", *words, *row.get("words", ()), code=None)
+        done = matbench("adopt", folder / file, *words, *row.get("words", ()), code=None)
         said = done.stdout.partition("wrote ")[0] + (done.stderr if done.exit_code == 2 else "")
         said = said.replace(f"{folder}/", "").replace(str(folder), "FOLDER")
-        said = re.sub(r": reference: .*;", ": …;", said)  # the figures are the device's
+        said = re.sub(FIGURES, ": …;", said)
         written = folder / "mine.toml"
         made = written.read_text(encoding="utf-8") if written.exists() else ""
         found[name] = f"{said}\n{made}".rstrip()

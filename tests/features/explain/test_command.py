@@ -15,7 +15,7 @@ from click.testing import Result
 from support import drivers, toml, tunable
 from support.cli import Matbench
 from support.golden import paged
-from support.kernels import GOOD_BODY, KernelWriter, kernel_text
+from support.kernels import GOOD_BODY, KernelWriter, kernel_text, saved
 from support.machine_code import missing
 from support.nvcc import find_nvcc
 from support.optional import present
@@ -132,8 +132,7 @@ def test_registers_are_those_that_nvcc_gives(matbench: Matbench, device: DeviceI
 
 
 def test_of_several_values_the_fastest_is_explained(matbench: Matbench, tmp_path: Path) -> None:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.KERNEL, encoding="utf-8")
+    path = saved(tmp_path / "tunable.cu", tunable.KERNEL)
     options = ("--sizes", "48", "--set", "TURNS=64,1", "--set", "KIND=1", "--format", "json")
     result = matbench("explain", path, *options)
     assert json.loads(result.stdout)[1]["case"]["params"] == {"TURNS": 1, "KIND": 1}

@@ -8,14 +8,20 @@ import msgspec
 import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
-from support.golden import paged
+from support.golden import TableRegression, paged
 from support.h200 import H200, KERNELS, LIMITS, case_of, outcome_of
 from support.records import outcome
 
 from matbench.errors import UsageError
 from matbench.features.explain import occupancy
 from matbench.features.explain.explanation import explanation, traffic
-from matbench.features.explain.record import Bottleneck, Explanation, HardwareCounters, Traffic
+from matbench.features.explain.record import (
+    Bottleneck,
+    Explanation,
+    HardwareCounters,
+    Limits,
+    Traffic,
+)
 from matbench.features.explain.view import facts, words
 from matbench.kernelfile import sweep
 from matbench.model import Case, Conditions, DeviceInfo, Inputs, Parameter, Problem, Resources
@@ -39,92 +45,48 @@ def test_the_clock_is_that_of_the_samples_or_else_of_the_limits() -> None:
 # Traffic
 
 
-def moved(name: str, problem: Problem, **params: int) -> Traffic:
-    return traffic(KERNELS.get(name), problem, params, H200.limits)
+def moved(
+    name: str, size: tuple[int, int, int], *, beta: float = 0.0, batch: int = 1,
+    **params: int,
+) -> Traffic:  # fmt: skip
+    kernel = KERNELS.get(name) if name in KERNELS.kernels else CHANGED[name]
+    problem = Problem(*size, beta=beta, batch=batch, workload=kernel.workload)
+    return traffic(kernel, problem, params, H200.limits)
 
 
-def square(n: int) -> Problem:
-    return Problem(n, n, n)
+HALF = (*(Parameter("__half", name, True) for name in "AB"), Parameter("float", "C", True))
+CHANGED = {
+    "naive-2d of float16": msgspec.structs.replace(KERNELS.get("naive-2d"), parameters=HALF),
+    **{
+        f"tiled with {model}": msgspec.structs.replace(KERNELS.get("tiled"), model=model)
+        for model in ({}, {"global_loads": "0 - M * N"}, {"global_loads": "M * TILES"})
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "loads"),
-    [
-        ("naive-2d", {"TILE": 16}, 2e9),
-        ("thread-1d", {}, 2e9),
-        ("tiled", {"TILE": 8}, 2.5e8),
-        ("tiled", {"TILE": 16}, 1.25e8),
-        ("tiled", {"TILE": 32}, 6.25e7),
-    ],
-)
-def test_tiles_divide_loads_by_their_width(name: str, params: dict[str, int], loads: float) -> None:
-    assert moved(name, square(1000), **params).loads == loads
+def test_what_is_moved(table_regression: TableRegression) -> None:
+    """What a kernel claims, or only the least without a claim; a claim of nothing is refused."""
 
+    def said(question: str) -> str:
+        try:
+            found = msgspec.to_builtins(eval(f"moved({question})", {"moved": moved}))
+        except UsageError as error:
+            return str(error)
+        return ", ".join(f"{key} {n!r}" for key, n in found.items() if n and key != "claims")
 
-def test_the_least_traffic_stands_beside_the_modelled() -> None:
-    found = moved("naive-2d", Problem(200, 300, 400), TILE=16)
-    assert found.operations == 2 * 200 * 300 * 400
-    assert found.least_bytes == 4 * (200 * 400 + 400 * 300 + 200 * 300)
-    assert found.bytes == 4 * (2 * 200 * 300 * 400 + 200 * 300)
-    assert found.intensity == pytest.approx(48e6 / found.bytes)
-    assert found.least_intensity == pytest.approx(48e6 / found.least_bytes)
-
-
-@pytest.mark.parametrize(("beta", "batch", "Cs"), [(0.0, 1, 1), (0.5, 1, 2), (0.5, 3, 2)])
-def test_the_least_traffic_reads_C_if_it_is_added(beta: float, batch: int, Cs: int) -> None:
-    found = moved("naive-2d", Problem(200, 300, 400, beta=beta, batch=batch), TILE=16)
-    assert found.least_bytes == 4 * (200 * 400 + 400 * 300 + Cs * 200 * 300) * batch
+    table_regression("traffic.txt", said)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_every_product_of_a_batch_is_stored(batch: int) -> None:
-    found = moved("batched-small", Problem(20, 30, 40, batch=batch), TILE=16)
-    assert found.stores == 20 * 30 * batch
+    found = moved("batched-small", (20, 30, 40), batch=batch, TILE=16)
     case = outcome("batched-small", problem=Problem(20, 30, 40, batch=batch)).case
     shown = Explanation(case=case, traffic=found, bound=Bottleneck(by="memory"))
     [stores] = [fact for fact in facts(shown) if fact.name == "modelled stores"]
     assert "the output, once" in str(stores)
 
 
-def test_without_a_claim_only_the_least_is_modelled() -> None:
-    kernel = msgspec.structs.replace(KERNELS.get("tiled"), model={})
-    found = traffic(kernel, square(1000), {"TILE": 16}, H200.limits)
-    assert found == Traffic(2 * 10**9, 12 * 10**6, 2e9 / 12e6)
-
-
-def test_a_dot_product_is_counted_by_its_own_measure() -> None:
-    found = moved("dot-tree", Problem(1, 2**20, 1, workload="dot"), THREADS=256, BLOCKS=32)
-    assert (found.operations, found.loads) == (2 * 2**20, 2 * 2**20)
-    assert found.least_bytes == 4 * (2 * 2**20 + 1)
-
-
-def test_inputs_of_16_bits_are_half_the_bytes() -> None:
-    half = tuple(Parameter("__half", name, True) for name in "AB")
-    parameters = (*half, Parameter("float", "C", True))
-    kernel = msgspec.structs.replace(KERNELS.get("naive-2d"), parameters=parameters)
-    found = traffic(kernel, square(100), {"TILE": 16}, H200.limits)
-    assert found.least_bytes == 2 * 2 * 10**4 + 4 * 10**4
-    assert found.bytes == 2 * 2 * 10**6 + 4 * 10**4
-
-
-def test_a_claim_of_no_traffic_is_refused() -> None:
-    kernel = msgspec.structs.replace(
-        KERNELS.get("tiled"), model={"global_loads": "0 - M * N"}, path="idle.cu"
-    )
-    with pytest.raises(UsageError, match=r"^idle.cu: \[model\] gives 0 bytes of traffic"):
-        traffic(kernel, square(33), {"TILE": 16}, H200.limits)
-    kernel = msgspec.structs.replace(kernel, model={"global_loads": "M * TILES"})
-    with pytest.raises(UsageError, match=r"^idle.cu: \[model\]: .*TILES"):
-        traffic(kernel, square(33), {"TILE": 16}, H200.limits)
-
-
 # What limits a case
-
-
-def bounded(n: int, median_ns: float, name: str = "tiled", **more: Any) -> Bottleneck:
-    """A kernel with T = 32 at size n that took this long on an H200."""
-    case, device = case_of(name, n), more.pop("device", H200)
-    return explanation(case, device, H200, outcome_of(case, median_ns), LIMITS, **more).bound
 
 
 def at(flop_per_s: float, n: int = 4096) -> float:
@@ -132,49 +94,33 @@ def at(flop_per_s: float, n: int = 4096) -> float:
     return 2 * n**3 / flop_per_s * 1e9
 
 
-@pytest.mark.parametrize(
-    ("share", "by"), [(0.69, "neither"), (0.7001, "arithmetic"), (1.0, "arithmetic"),
-                      (1.001, "doubtful limit"), (5.0, "doubtful limit")],
-)  # fmt: skip
-def test_from_seven_tenths_of_the_limit_on_and_not_above_it(share: float, by: str) -> None:
-    assert bounded(4096, at(share * 60e12)).by == by
-
-
 LEAST_64 = 3 * 64 * 64 * 4
 
 
-@pytest.mark.parametrize(("read", "by"), [(50e9, "memory"), (38.8e9, "memory"), (30e9, "neither")])
-def test_counters_settle_whether_memory_bounds_it(read: float, by: str) -> None:
-    counted = HardwareCounters(dram_read_bytes=read, dram_written_bytes=6e9)
-    found = bounded(4096, 16e6, counters=counted)
-    assert found.by == by
-    assert found.counted_share == pytest.approx((read + 6e9) / 16e-3 / 4e12)
-    # Counted traffic takes precedence over the least possible traffic.
-    cached = HardwareCounters(dram_read_bytes=0.0, dram_written_bytes=0.0)
-    assert bounded(64, LEAST_64 / 3.6e12 * 1e9, counters=cached).by == "neither"
+def bounded(
+    n: int, median_ns: float, read: float | None = None, written: float | None = 6e9,
+    device: DeviceInfo | None = H200, limits: Limits | None = LIMITS, status: str = "measured",
+) -> Bottleneck:  # fmt: skip
+    """Tiles of 32 at size n that took this long on an H200, where ncu counted these bytes."""
+    case = case_of("tiled", n)
+    counted = HardwareCounters(dram_read_bytes=read, dram_written_bytes=written)
+    outcome = outcome_of(case, median_ns, status=status) if status else None
+    counters = counted if read is not None else None
+    return explanation(case, device, H200, outcome, limits, counters=counters).bound
 
 
-def test_half_a_count_is_none() -> None:
-    counted = HardwareCounters(dram_read_bytes=50e9)
-    assert bounded(4096, 16e6, counters=counted).counted_share is None
+def test_what_limits_it(table_regression: TableRegression) -> None:
+    """From seven tenths of a limit on, and not above it. Counted traffic takes precedence over the
+    least, and settles whether memory bounds it; nothing is known without a time, a device or its
+    limits."""
+    names = {"bounded": bounded, "at": at, "CPU": msgspec.structs.replace(H200, kind="cpu")}
 
+    def said(question: str) -> str:
+        found = msgspec.to_builtins(eval(f"bounded({question})", names))
+        shares = (f"{key} {n:.5g}" for key, n in found.items() if n is not None and key != "by")
+        return ", ".join([found["by"], *shares])
 
-def test_a_launch_with_few_blocks_leaves_multiprocessors_idle() -> None:
-    assert bounded(256, 20e3).idle_multiprocessors == 132 - 64
-    assert bounded(4096, 20e3).idle_multiprocessors == 0
-    cpu = msgspec.structs.replace(H200, kind="cpu")
-    assert bounded(256, 20e3, device=cpu).idle_multiprocessors == 0
-
-
-def test_nothing_is_known_without_a_time_a_device_or_its_limits() -> None:
-    case = case_of("tiled", 64)
-    timed = outcome_of(case, 1e6)
-    wrong = outcome_of(case, 1e6, status="wrong")
-    for one, limits, device in (
-        (None, LIMITS, H200), (wrong, LIMITS, H200), (timed, None, H200), (timed, LIMITS, None),
-    ):  # fmt: skip
-        found = explanation(case, device, H200, one, limits)
-        assert found.bound == Bottleneck(by="not known")
+    table_regression("bounds.txt", said)
 
 
 # In words: only what was modelled or measured

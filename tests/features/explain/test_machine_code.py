@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import records
 from support.golden import paged
@@ -18,7 +17,6 @@ from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
 from matbench.features.explain.record import (
-    Explanation,
     HardwareCounters,
     HotLoop,
     MachineCode,
@@ -84,141 +82,63 @@ CODE = MachineCode(
 )  # fmt: skip
 
 
-def explained(code: MachineCode | None, median_ns: float = 6e5) -> Explanation:
-    outcome = outcome_of(case_of("tiled", 64), median_ns)
-    found = explanation(case_of("tiled", 64), H200, H200, outcome, LIMITS)
-    return msgspec.structs.replace(found, code=code)
+def told(
+    median_ns: float | None = 6e5, counters: HardwareCounters | None = None, **changes: Any
+) -> str:
+    """The rows of the table, and the sentences; without a time the case has failed."""
+    code, case = msgspec.structs.replace(CODE, **changes), case_of("tiled", 64)
+    outcome = outcome_of(case, median_ns) if median_ns else records.outcome(status="failed")
+    found = explanation(case, H200, H200, outcome, LIMITS)
+    rows = [row for group in section(code, counters).groups for row in group.rows]
+    lines = [" | ".join([*row.cells, row.reason or ""]).rstrip(" |") for row in rows]
+    return "\n".join([*lines, "", *words(msgspec.structs.replace(found, code=code))])
 
 
-def remarks(code: MachineCode, counters: HardwareCounters | None = None) -> dict[str, str]:
-    return {
-        row.cells[0]: f"{row.cells[1]} {row.reason}".strip()
-        for group in section(code, counters).groups
-        for row in group.rows
-    }
-
-
-def test_the_table_says_what_binds_and_leaves_out_what_hardly_works() -> None:
-    told = remarks(CODE)
-    assert told["shared memory"] == "100% binds: busy all the time at the ceiling"
-    assert told["issue slots"] == "51%"
-    assert told["integer pipe"] == "2%"
-    assert "L1 cache" not in told
-    assert told["instructions"] == "1,000 of a warp: 60% float32, 36% shared memory, 2% control"
-    assert told["of one pass"] == "60 float32, 4 integer, 3 control, 2 barriers"
-    assert told["global bytes used"].startswith("0.50 ×")
-    assert told["shared memory cycles"] == "1.00 × no bank conflicts"
-    told = remarks(msgspec.structs.replace(CODE, shared_least_cycles=992.0))
-    assert told["shared memory cycles"].startswith("1.01 × times the cycles")
-
-
-def test_waits_have_a_row_and_are_in_the_sentence() -> None:
-    waiting = msgspec.structs.replace(CODE, block_cycles=1250.0, resident_blocks=2)
-    told = remarks(waiting)
-    assert told["shared memory"] == "80%"
-    assert told["waits"].startswith("20% of a multiprocessor with 2 resident blocks")
-    assert next(words(explained(waiting))).endswith("bound by shared memory (80% busy, 20% waits).")
-    assert "waits" not in remarks(msgspec.structs.replace(waiting, block_cycles=1001.0))
-
-
-def test_what_ncu_counted_stands_beside_it() -> None:
-    counted = HardwareCounters(busy={"shared memory and L1": 0.93, "issue slots": 0.48})
-    told = remarks(CODE, counted)
-    assert told["shared memory"].endswith("; 93% counted by ncu")
-    assert told["issue slots"] == "51% 48% counted by ncu"
-
-
-def test_the_sentences_name_the_ceiling_what_binds_and_what_to_try() -> None:
-    first, reached, advice = words(explained(CODE))
-    assert first == (
-        "Its machine code allows at most 6.00 TFLOP/s, bound by shared memory (issue slots 51%)."
-    )
-    assert reached == "It reaches 83% of that."
-    assert advice.startswith("Use each value fetched more often")
-    spilled = msgspec.structs.replace(CODE, spilled_bytes=64)
-    assert next(words(explained(spilled))).startswith("It spills 64 bytes")
-
-
-@pytest.mark.parametrize(
-    ("changes", "ceiling"),
-    [
-        ({"ceiling_operations_per_s": None, "least_ns": None},
-         "23.2 operations per cycle of a multiprocessor (9.0% of its float32 multiply-adds)"),
-        ({"ceiling_operations_per_s": None, "operations_per_cycle": None},
-         "one launch per 500.0 µs"),
-    ],
-)  # fmt: skip
-def test_the_ceiling_may_be_one_of_any_device_or_of_launches(
-    changes: dict[str, Any], ceiling: str
-) -> None:
-    busy = {"L1 cache": 1e3, "shared memory": 9e2, "a": 7e2, "b": 5e2, "c": 5e2}
-    found = explained(msgspec.structs.replace(CODE, cycles=busy, **changes))
-    beside = "shared memory 90%, a 70%, b 50%"
-    first, *others = words(found)
-    assert first == f"Its machine code allows at most {ceiling}, bound by L1 cache ({beside})."
-    assert len(others) == ("least_ns" not in changes) + 1
-    for outcome in (None, records.outcome(status="failed")):
-        assert len(list(words(msgspec.structs.replace(found, outcome=outcome)))) == 2
-
-
+#: Busy for 70% of the time at the ceiling, and of that of the case: the rest just is not too much.
+AT_70 = {"median_ns": 1e6, "block_cycles": 1000.0, "least_ns": 7e5}
 SCATTERED = {"shared_cycles": 1201.0, "global_cycles": 1201.0, "global_least_cycles": 1000.0}
-EDGE = {"shared_cycles": 1200.0, "global_cycles": 1200.0, "global_least_cycles": 1000.0}
-
-
-@pytest.mark.parametrize(
-    ("busiest", "changes", "advice"),
-    [
-        ("shared memory", SCATTERED, "Remove bank conflicts"),
-        ("shared memory", EDGE, "Use each value fetched more often"),
-        ("L1 cache", SCATTERED, "Coalesce"),
-        ("L1 cache", EDGE, "Keep what neighbouring threads share"),
-        ("issue slots", SCATTERED, "Let each instruction do more"),
-        ("issue slots", {"block_cycles": 1010.0}, "The rest is waiting"),
-        ("issue slots", {"least_ns": 6.9e5}, "The rest is waiting"),
-        ("issue slots", {"least_ns": None}, "Let each instruction do more"),
-    ],
-)
-def test_the_advice_is_for_what_binds(busiest: str, changes: dict[str, Any], advice: str) -> None:
-    """Unless more than 30% is waiting, which it just is not here."""
-    at_70 = {
-        "cycles": {busiest: 700.0, "special functions": 1.0},
-        "block_cycles": 1000.0,
-        "least_ns": 7e5,
-    }
-    code = msgspec.structs.replace(CODE, **(at_70 | changes))
-    assert list(words(explained(code, 1e6)))[-1].startswith(advice)
-
-
-def test_what_is_not_derived_is_said() -> None:
-    nothing = msgspec.structs.replace(
-        CODE,
-        operations_per_cycle=None,
-        least_ns=None,
-        not_derived=(
-            NotDerived("addresses", "STG.E", 0x70),
-            NotDerived("branch", address=0x80),
-            NotDerived("cycles", "Turing 7.5"),
-            NotDerived("rate", "HMMA"),
-            NotDerived("opcode", "XYZ"),
-        ),
-    )
-    for code in (nothing, msgspec.structs.replace(CODE, cycles={})):
-        assert list(words(explained(code))) == [
-            "No ceiling follows from the machine code: the table says what is not derived."
-        ]
-    rows = [row for group in section(nothing).groups for row in group.rows]
-    assert [row.reason for row in rows if row.cells[0] == "not derived"] == [
-        "the addresses of STG.E at 0x70",
-        "the branch at 0x80 depends on loaded values",
-        "cycles: no rates are known for Turing 7.5",
-        "2 more of these",
-    ]
-    assert "ceiling of this device" not in remarks(nothing)
-    fewer = msgspec.structs.replace(nothing, not_derived=nothing.not_derived[2:])
-    assert remarks(fewer)["not derived"].endswith("an opcode that is not known")
-    assert list(words(explained(None))) == []
+EDGE = SCATTERED | {"shared_cycles": 1200.0, "global_cycles": 1200.0}
+WAITING = {"block_cycles": 1250.0, "resident_blocks": 2}
+NEITHER = {"operations_per_cycle": None, "least_ns": None}
+MISSING = (
+    NotDerived("addresses", "STG.E", 0x70), NotDerived("branch", address=0x80),
+    NotDerived("cycles", "Turing 7.5"), NotDerived("rate", "HMMA"), NotDerived("opcode", "XYZ"),
+)  # fmt: skip
+BUSY = {"L1 cache": 1e3, "shared memory": 9e2, "a": 7e2, "b": 5e2, "c": 5e2}
+ANY_DEVICE = {"cycles": BUSY, "ceiling_operations_per_s": None, "least_ns": None}
+LAUNCHES = {"cycles": BUSY, "ceiling_operations_per_s": None, "operations_per_cycle": None}
+ISSUING = {**AT_70, "cycles": {"issue slots": 700.0}}
+SAID: dict[str, dict[str, Any]] = {
+    "shared memory binds": {},
+    "hardly any bank conflicts": {"shared_least_cycles": 992.0},
+    "waits": WAITING,
+    "hardly any waits": WAITING | {"block_cycles": 1001.0},
+    "counted by ncu": {
+        "counters": HardwareCounters(busy={"shared memory and L1": 0.93, "issue slots": 0.48})
+    },
+    "spilled registers": {"spilled_bytes": 64},
+    "the ceiling of any device": ANY_DEVICE,
+    "the ceiling of launches": LAUNCHES,
+    "of launches, not measured": LAUNCHES | {"median_ns": None},
+    **{
+        f"{first}, {how}": AT_70 | {"cycles": {first: 700.0, "special functions": 1.0}} | cycles
+        for first in ("shared memory", "L1 cache")
+        for how, cycles in (("scattered", SCATTERED), ("at the edge", EDGE))
+    },
+    "issue slots": ISSUING | SCATTERED,
+    "issue slots, of a ceiling that is not known": ISSUING | {"least_ns": None},
+    "more waits in a pass": ISSUING | {"block_cycles": 1010.0},
+    "more waits than the pass has": ISSUING | {"least_ns": 6.9e5},
+    "much is not derived": NEITHER | {"not_derived": MISSING},
+    "less is not derived": NEITHER | {"not_derived": MISSING[2:]},
+    "no cycles": {"cycles": {}},
+}  # fmt: skip
 
 
 def test_pages(file_regression: FileRegressionFixture) -> None:
     read = {name: figures(code) for name, code in codes().items()}
+    read |= {name: told(**changes) for name, changes in SAID.items()}
     file_regression.check(paged(read), encoding="utf-8")
+    untimed = explanation(case_of("tiled", 64), H200, H200, None, LIMITS)
+    assert len([*words(msgspec.structs.replace(untimed, code=CODE))]) == 2
+    assert [*words(untimed)] == []

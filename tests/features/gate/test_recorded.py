@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import records
-from support.golden import TableRegression
+from support.golden import TableRegression, paged
 from support.optional import present
 
 from matbench.features.gate import recorded
@@ -46,23 +46,58 @@ def joined(old: list[Outcome], new: list[Outcome]) -> recorded.JoinedRuns:
     return recorded.compare_records((about, old), (about, new), ("old", "new"), 0.01)
 
 
-# Joining
+# Joining: of cases, and of runs of several processes
 
 
-def test_cases_are_joined_by_kernel_parameters_and_problem() -> None:
-    found = joined(
+def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
+    return records.repeated(outcome(factor=factor, **other))
+
+
+def only(found: recorded.JoinedRuns) -> Comparison:
+    [record] = found.records
+    return present(record.comparison)
+
+
+def tiles(**other: Any) -> list[Outcome]:
+    return [outcome(params={"TILE": tile}, **other) for tile in (8, 16)]
+
+
+WRONG = records.outcome(**{**CASE, "status": "wrong", "reason": "3 of 9", "repetition": 5})
+#: What two files hold.
+JOINED: dict[str, tuple[list[Outcome], ...]] = {
+    "by kernel, parameters and problem": (
         [outcome(), outcome(problem=Problem(128, 128, 128, "signed")), outcome("kahan")],
         [outcome(factor=1.1), outcome("kahan", factor=0.8), outcome("naive-2d")],
-    )
-    assert [(one.candidate.case.kernel, one.verdict) for one in found.records] == [
-        ("tiled", "SLOWER"),
-        ("kahan", "FASTER"),
-    ]
-    assert {(one.baseline_name, one.candidate_name) for one in found.records} == {("old", "new")}
-    assert found.records[0].baseline == outcome()
-    assert found.only_old == ["tiled TILE=16 at 128, signed inputs"]
-    assert found.only_new == ["naive-2d TILE=16 at 64"]
-    assert found.differences == []
+    ),
+    "a changed kernel, which is what one compares, said once": (tiles(), tiles(sha256="b" * 64)),
+    "all processes of a case": (five(), five(1.1)),
+    "of a file with several runs the last": ([*five(3.0), *five()], [*five(), *five(1.1)]),
+    "a case of which one process is wrong": (five(), [*five()[:4], WRONG]),
+    **{
+        f"{old} and {new} processes": tuple(records.repeated(outcome(), n) for n in (old, new))
+        for old, new in ((5, 1), (1, 5), (4, 5), (1, 1))
+    },
+    "2% on a GPU": (five(), five(1.02)),
+    "2% on a CPU, which varies more": tuple(five(f, device_kind="cpu") for f in (1, 1.02)),
+}  # fmt: skip
+
+
+def told(found: recorded.JoinedRuns) -> Iterator[str]:
+    for record in found.records:
+        old, new = (f"{side.case.label}: {side.median_ns} ns"
+                    for side in (record.baseline, record.candidate))  # fmt: skip
+        yield f"{record.baseline_name} {old}, {record.candidate_name} {new}"
+        if (one := record.comparison) is not None:
+            sure = f"{one.verdict}, {one.ratio:.3f}, allowed {one.allowance:g}"
+            yield f"    {sure}; {one.processes} processes, {one.samples} samples"
+        yield from (f"    {note}" for note in record.notes)
+    for name in ("only_old", "only_new", "differences", "incomparable", "broken"):
+        yield from (f"{name}: {line}" for line in getattr(found, name))
+
+
+def test_what_is_joined(file_regression: Any) -> None:
+    found = {name: "\n".join(told(joined(*both))) for name, both in JOINED.items()}
+    file_regression.check(paged(found), encoding="utf-8")
 
 
 def test_only_what_worked_before_can_break() -> None:
@@ -72,13 +107,6 @@ def test_only_what_worked_before_can_break() -> None:
     pairs = itertools.product(("measured", "wrong", "failed", "skipped"), repeat=2)
     broken = [pair for pair in pairs if joined(*([of(status)] for status in pair)).broken]
     assert broken == [("measured", "wrong"), ("measured", "failed")]
-
-
-def test_a_changed_kernel_is_what_one_compares_and_said_once() -> None:
-    new = [outcome(params={"TILE": tile}, sha256="b" * 64) for tile in (8, 16)]
-    found = joined([outcome(params={"TILE": tile}) for tile in (8, 16)], new)
-    assert found.differences == ["the source of tiled differs"]
-    assert found.incomparable == []
 
 
 # The gate
@@ -96,54 +124,6 @@ def test_only_what_is_surely_slower_than_is_allowed_is_too_slow(
         return "too slow" if is_slow else "passes"
 
     table_regression("too-slow.txt", gated)
-
-
-# Runs of several processes
-
-
-def five(factor: float = 1.0, **other: Any) -> list[Outcome]:
-    return records.repeated(outcome(factor=factor, **other))
-
-
-def only(found: recorded.JoinedRuns) -> Comparison:
-    [record] = found.records
-    return present(record.comparison)
-
-
-def test_all_processes_of_a_case_count() -> None:
-    [record] = joined(five(), five(1.1)).records
-    found = present(record.comparison)
-    assert (found.verdict, found.processes, found.samples) == ("SLOWER", (5, 5), (100, 100))
-    assert record.notes == ("the interval allows for a difference of 0.5% between recordings",)
-
-
-def test_of_a_file_with_several_runs_the_last_counts() -> None:
-    found = joined([*five(3.0), *five()], [*five(), *five(1.1)])
-    assert only(found).processes == (5, 5)
-    assert only(found).ratio == pytest.approx(1.1)
-
-
-def test_one_process_that_is_wrong_breaks_the_case() -> None:
-    wrong = records.outcome(**{**CASE, "status": "wrong", "reason": "3 of 9", "repetition": 5})
-    found = joined(five(), [*five()[:4], wrong])
-    assert found.records[0].verdict is None
-    assert found.broken == ["tiled TILE=16 at 64 is now wrong: 3 of 9"]
-
-
-@pytest.mark.parametrize("sides", [(5, 1), (1, 5), (4, 5), (1, 1)])
-def test_with_fewer_processes_on_a_side_the_note_says_what_to_do(sides: tuple[int, int]) -> None:
-    old, new = (records.repeated(outcome(), count) for count in sides)
-    found = joined(old, new)
-    assert only(found).processes == sides
-    assert only(found).allowance == VARIATIONS["gpu"].processes
-    assert "; record both sides with --repeat 5" in found.records[0].notes[0]
-
-
-def test_a_cpu_varies_more() -> None:
-    found = joined(five(device_kind="cpu"), five(1.02, device_kind="cpu"))
-    assert only(found).allowance == VARIATIONS["cpu"].recordings > VARIATIONS["gpu"].recordings
-    assert only(found).verdict == "UNDECIDED"
-    assert only(joined(five(), five(1.02))).verdict == "SLOWER"
 
 
 # Every doubt, and that it alone prevents a verdict

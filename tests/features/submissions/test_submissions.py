@@ -30,7 +30,7 @@ DEFINITION, SOLUTION = (
 )
 TEXTS = toml.table(HERE / "texts.toml")
 MODEL, KERNELBENCH, KERNELBOT = (TEXTS[name] for name in ("model", "kernelbench", "kernelbot"))
-LEETGPU, GEMM = TEXTS["leetgpu"], TEXTS["gemm"]
+LEETGPU = TEXTS["leetgpu"]
 ROUNDED = KERNELBENCH.replace("A @ B)", "(A.astype('f2') @ B.astype('f2')).astype('f4'))")
 FLOAT32 = "--front-matter", "precision=float32"
 
@@ -38,47 +38,21 @@ LOCAL = TEXTS["local"].encode()
 ODD = b"def generate_input(**sizes): return MADE\ndef ref_kernel(data): pass\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "more"),
-    [
-        (KERNELBENCH, "KernelBench's", ()),
-        (KERNELBOT, "kernelbot's", FLOAT32),
-        (LEETGPU, "LeetGPU's", ()),
-        (TEXTS["renamed"], "LeetGPU's", ()),
-        (LEETGPU.replace("M, N, K)", "*, M, N, K, block=8)"), "LeetGPU's", ()),
-        (LEETGPU.replace("solve", "f") + "solve = functools.wraps(f)(f)\n", "LeetGPU's", ()),
-        ("solve = lambda A, B, C, M, K, N=0: np.matmul(A[:M, :K], B, C)\n", "LeetGPU's", ()),
-        (GEMM, "LeetGPU's", FLOAT32),
-        (
-            "import functools, task\n"
-            "def f(data: task.input_t):\n    a, b = data\n    return a @ b\n"
-            "custom_kernel: object = f\n",
-            "kernelbot's",
-            FLOAT32,
-        ),
-        (TEXTS["tensara"], "Tensara's", ()),
-    ],
-)
 def test_each_form_is_measured(
-    matbench: Matbench, tmp_path: Path, text: str, form: str, more: tuple[str, ...]
+    matbench: Matbench, tmp_path: Path, table_regression: TableRegression
 ) -> None:
     """At sizes whose sides differ, so that what M, N and K mean shows."""
     file = tmp_path / "submission.py"
-    file.write_text(f"import functools\nimport numpy as np\n{text}")
-    told = matbench("run", file, "--sizes", "17x24x9", *more, *QUICK).stderr
-    assert f"{file}: a submission in {form} form\n" in told
-    [outcome] = last_run()
-    assert outcome.status == "measured"
-    assert outcome.case.kernel == "submission"
 
+    def said(question: str) -> str:
+        name, *options = question.split()
+        file.write_text(f"import functools\nimport numpy as np\n{TEXTS[name]}")
+        told = matbench("run", file, "--sizes", "17x24x9", *options, *QUICK).stderr
+        [form] = re.findall(f"^{file}: a submission in (.+)", told, re.MULTILINE)
+        [outcome] = last_run()
+        return f"{outcome.case.kernel}, in {form}: {outcome.status}"
 
-def test_a_product_that_no_problem_tells_is_given(matbench: Matbench, tmp_path: Path) -> None:
-    file = tmp_path / "submission.py"
-    file.write_text(KERNELBOT.replace("(a, b, ", "(a, b.T, "))
-    given = (*FLOAT32, "--front-matter", "transpose=NT")
-    told = matbench("run", file, "--sizes", "17x24x9", *given, *QUICK).stderr
-    assert "a submission in kernelbot's form (transpose NT)\n" in told
-    assert [outcome.status for outcome in last_run()] == ["measured"]
+    table_regression("forms.txt", said)
 
 
 def test_what_a_form_asks_for_is_not_what_its_submission_does(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support import tunable
 from support.cli import Matbench, csv_rows
+from support.kernels import saved
 
 from matbench.features.tune import search, writing
 from matbench.kernelfile import catalogue
@@ -23,9 +24,7 @@ SIZE = Problem(48, 48, 48)
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.KERNEL, encoding="utf-8")
-    return path
+    return saved(tmp_path / "tunable.cu", tunable.KERNEL)
 
 
 # -- who wins ------------------------------------------------------------------------------------
@@ -143,8 +142,7 @@ def test_only_the_table_of_the_function_is_written(tmp_path: Path) -> None:
             for name, values in (("f", "1, 2"), ("g", width))
         )
 
-    path = tmp_path / "f.py"
-    path.write_text(source("3, 4"), encoding="utf-8")
+    path = saved(tmp_path / "f.py", source("3, 4"))
     path.with_suffix(".toml").write_text("[project]\n", encoding="utf-8")  # of something else
     kernel = catalogue.load(Path(f"{path}::g"))
     assert writing.written(kernel, writing.place(kernel), {"W": 4}).decode() == source("4")

@@ -14,6 +14,7 @@ import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import tunable
 from support.golden import paged
+from support.kernels import saved
 from support.optional import present
 from support.records import timing
 from support.tables import environment, outcome, shown
@@ -41,9 +42,7 @@ OPTIONS = Options(blocks=False)
 
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.KERNEL, encoding="utf-8")
-    return catalogue.load(path)
+    return catalogue.load(saved(tmp_path / "tunable.cu", tunable.KERNEL))
 
 
 def test_budgets() -> None:
@@ -364,8 +363,7 @@ def test_constants_vary_however_many_there_are(kernel: Kernel, device: DeviceInf
 @pytest.mark.usefixtures("few_drawn")
 @pytest.mark.parametrize(("table", "most"), [("sweep", None), ("sweep", 3), ("tune", 3)])
 def test_a_huge_space(table: str, most: int | None, tmp_path: Path, device: DeviceInfo) -> None:
-    path = tmp_path / "tunable.cu"
-    path.write_text(tunable.huge(table), encoding="utf-8")
+    path = saved(tmp_path / "tunable.cu", tunable.huge(table))
     started = time.process_time()
     found = search_space.space(catalogue.load(path), SIZE, device, {}, 0, most)
     assert time.process_time() - started < 20

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from support import scripted, warm
-from support.kernels import GOOD_BODY, KernelWriter
+from support.kernels import GOOD_BODY, KernelWriter, saved
 
 from matbench.bench.options import Deadlines, Options
 from matbench.features.watch import versions
@@ -39,8 +39,7 @@ def test_only_other_content_is_a_save(tmp_path: Path) -> None:
 
 
 def test_unfinished_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "mine.cu"
-    path.write_text("", encoding="utf-8")
+    path = saved(tmp_path / "mine.cu", "")
     saves = Saves(path)
     assert saves.new() is None
     path.write_text("who", encoding="utf-8")

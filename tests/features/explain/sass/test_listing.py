@@ -232,21 +232,16 @@ def test_comparisons(how: str, sign: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("[0x20]", 32),
-        ("[R2+-0x4]", 96),
-        ("[R2.X4+UR4+0x10]", 400 + 7 + 16),
-        ("[R2.X16+-0x700]", M + 1 - 192),
-        ("desc[UR8][R2.64+-0x14]", (3 << 32) + 80),
-        ("[R2.64+UR4]", (3 << 32) + 107),
-    ],
-)
-def test_addresses(text: str, address: int) -> None:
+def test_addresses() -> None:
     lanes = Lanes({}, {})
     lanes.values |= {name: in_lanes(n) for name, n in (("R2", 100), ("R3", 3), ("UR4", 7))}
-    assert lanes.address(listing.operand(text)).tolist() == [address] * LANES
+    addresses = {
+        "[0x20]": 32, "[R2+-0x4]": 96, "[R2.X4+UR4+0x10]": 400 + 7 + 16,
+        "[R2.X16+-0x700]": M + 1 - 192, "desc[UR8][R2.64+-0x14]": (3 << 32) + 80,
+        "[R2.64+UR4]": (3 << 32) + 107,
+    }  # fmt: skip
+    for text, address in addresses.items():
+        assert lanes.address(listing.operand(text)).tolist() == [address] * LANES, text
 
 
 def test_any_logic() -> None:

@@ -81,6 +81,8 @@ MISTAKES = [
     ("tf32-wgmma", "write(sum, C, M, N, tile.column + t * 2,", "write(sum, C, M, N, tile.column,"),
     ("double-tma", "fetch(of[1], (ring.stage() + a_of) ^ 64,", "fetch(of[1], ring.stage() + a_of,"),
     ("double-tma", "tile.row + row, tile.column", "tile.row, tile.column"),
+    ("decode-bf16", "descriptor_of(b + i * 2048)", "descriptor_of(b + i * 1024)"),
+    ("decode-fp8", "descriptor_of(a + i * 32)", "descriptor_of(a)"),
 ]
 
 
@@ -93,7 +95,8 @@ def test_a_mistake_is_found(
     assert text.count(right_text) == 1
     file = saved(folder / f"{name}.cu", text.replace(right_text, wrong_text))
     swept = {constant: values[-1] for constant, values in KERNELS[name].sweep.items()}
-    case = case_of(file, "512x768x520", info, **swept)
+    rows = swept.get("ROWS", 512)
+    case = case_of(file, f"{rows}x768x520", info, **swept)
     if case.skip is not None and case.skip.kind == "requirement":
         pytest.skip("needs sm_90a")
     outcome = checks.measure(case)

@@ -66,19 +66,18 @@ def builds(kernel: Kernel) -> None:
             )
 
 
-def malloc(programs: Mapping[Variant, Program]) -> None:
-    """It may not allocate memory that outlives a launch."""
-    if any(program.allocates for program in programs.values()):
+def require_within_limits(
+    case: Case, programs: Mapping[Variant, Program], names: frozenset[str]
+) -> None:
+    """Its builds may not allocate memory that outlives a launch; a launch may not need more shared
+    memory than any GPU has, also on a CPU."""
+    if "malloc" in names and any(program.allocates for program in programs.values()):
         raise CaseError(
             "malloc: allocates memory from the device's heap, which could carry results from "
             "one launch to the next"
         )
-
-
-def require_launchable(case: Case, program: Program) -> None:
-    """A launch may not need more shared memory than any GPU has, also on a CPU."""
     dynamic = case.launch.shared_bytes if case.launch is not None else 0
-    needed = (program.resources.static_shared_bytes or 0) + dynamic
+    needed = (programs["plain"].resources.static_shared_bytes or 0) + dynamic
     if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
         needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
         raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
@@ -87,17 +86,22 @@ def require_launchable(case: Case, program: Program) -> None:
 # -- before a case is timed: `WrongError`, as in all that follows ----------------------------------
 
 
-def reference(runnable: Runnable) -> None:
-    """Right on the inputs as drawn; its errors there are those of the case."""
-    runnable.accuracy = runnable.require_right_trial(runnable.prepared.reference, "reference")
-    runnable.first = runnable.hashed_result()
-
-
 def trials(runnable: Runnable) -> None:
-    """Right on the workload's other trials, which are named after checks: `integers`,
-    `selection`."""
-    for trial in runnable.prepared.others:
+    """Right on the reference, and on the workload's other trials, which are named after checks:
+    `integers`, `selection`.
+
+    The errors of a case are those on the reference. If its kernel rounds its inputs, these are
+    rounded there, and the errors are those on the inputs as given.
+    """
+    prepared = runnable.prepared
+    accuracy = runnable.require_right_trial(prepared.reference, "reference")
+    runnable.accuracy = accuracy
+    runnable.first = runnable.kernels.hashed(runnable.key, runnable.result.data)
+    for trial in prepared.others:
         runnable.require_right_trial(trial, trial.name)
+    if prepared.given is not None:
+        as_given = runnable.require_right_trial(prepared.given)
+        runnable.accuracy = msgspec.structs.replace(as_given, bound_ratio=accuracy.bound_ratio)
 
 
 def staggered(runnable: Runnable) -> None:
@@ -119,19 +123,7 @@ def staggered(runnable: Runnable) -> None:
             return
 
 
-def given(runnable: Runnable) -> None:
-    """Checked on rounded inputs; the reported error is that on the inputs as given."""
-    if runnable.prepared.given is None:
-        return
-    draw = Draw(runnable.prepared.given)
-    runnable.run(draw)
-    accuracy = runnable.compared(draw)
-    assert runnable.accuracy is not None
-    runnable.accuracy = msgspec.structs.replace(accuracy, bound_ratio=runnable.accuracy.bound_ratio)
-    runnable.require_untouched(runnable.samples.verdicts())
-
-
-BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (reference, trials, staggered, given)
+BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (trials, staggered)
 
 
 # -- after it was timed ----------------------------------------------------------------------------
@@ -156,7 +148,7 @@ def determinism(runnable: Runnable) -> None:
     is_promised = runnable.case.kernel.deterministic
     if not is_promised or "determinism" not in runnable.options.checks:
         return
-    if runnable.hashed_result() == runnable.first:
+    if runnable.kernels.hashed(runnable.key, runnable.result.data) == runnable.first:
         return
     results = []
     for _ in range(_MOST_RUNS):

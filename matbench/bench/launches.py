@@ -11,7 +11,6 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from random import Random
 from typing import Any, NamedTuple, cast
@@ -19,10 +18,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from matbench import workloads
-from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends.protocol import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
-from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
+from matbench.bench.kernel_arguments import arguments as arguments_of
+from matbench.bench.loop import Sampler, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.runnable import Runnable
@@ -113,6 +112,9 @@ class Launches:
     each launch is verified before the other case's turn. `which` round it is tells what is known.
     """
 
+    #: The host's time of a call of a function, on a GPU.
+    host_ns: float | None = None
+
     def __init__(self, runnable: Runnable, seed: int | None = None, which: Round = FIRST) -> None:
         self.takes_turns = seed is not None
         self.round = which
@@ -129,37 +131,6 @@ class Launches:
         self._per_look = 0  # launches of a block between two looks at the clock
         self.verifying_ns = 0
 
-    def time(self) -> Times:
-        """Sample until the medians are known, then time the blocks, in the first round alone."""
-        times = Times()
-        for cold in [True] * self.options.cold + [False] * self.options.hot:
-            taken = sample_until_known(
-                self.sampler(cold=cold),
-                self.seed,
-                self.options,
-                self.backend.conditions,
-                cold=cold,
-                clock=clock(lambda: self.verifying_ns),
-                number=self.round.number,
-                earlier=self.round.cold_ns if cold else self.round.hot_ns,
-            )
-            times = times._replace(cold=taken) if cold else times._replace(hot=taken)
-            self.verify()
-        if self.round.number == 1 and self.built.clocked is not None:
-            timing = times.cold or times.hot
-            assert timing is not None
-            assert timing.median_ns is not None
-            is_short = timing.median_ns < SLOW_NS / 50
-            known_ns = None if is_short else timing.median_ns
-            sample = self.stamps(self.built.clocked, 5 if is_short else 1, known_ns)
-            with suppress(CaseError):  # no block has an end stamp
-                own = block_times.brief(
-                    sample, self.backend.info, clock_is_sm=self.backend.clock_is_sm
-                )
-                times = times._replace(blocks=own)
-        self.verify()
-        return times
-
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary, or
         one with the inputs of the key to replay."""
@@ -170,7 +141,7 @@ class Launches:
         few |= is_matrix and min(problem.M, problem.N) < FEW_LINES
         launches = 8 if few else 2
         if key is not None:
-            self._keys, launches = iter([key]), 1
+            self._keys, launches = itertools.repeat(key), 1
         for _ in range(launches):
             self.once_ns()
         self.verify()
@@ -190,17 +161,14 @@ class Launches:
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self._make_ready(launches)
-        taken_ns = self._clocked_ns(program or self.built.program, *more, is_cold=is_cold)
-        self._compare(launches)
-        return taken_ns
-
-    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        call = program.call(self.launch, [*self.runnable.arguments, *more])
+        arguments = [*self.runnable.arguments, *more]
+        call = (program or self.built.program).call(self.launch, arguments)
         work = Work([call], is_cold=is_cold)
         if self.takes_turns:  # the host enqueues slowly after another process
             work = work._replace(hold=partial(self._hold, 1))
         taken_ns = self.backend.timed_ns(work)
         call.give()
+        self._compare(launches)
         return taken_ns
 
     def _make_ready(
@@ -208,8 +176,7 @@ class Launches:
     ) -> None:
         """New inputs for successive launches, and no traces of earlier ones."""
         started = time.perf_counter_ns()
-        self.runnable.write(launches, with_inputs=with_inputs)
-        self.runnable.ready([buffers for buffers, _ in launches])
+        self.runnable.make_ready(launches, with_inputs=with_inputs)
         self.backend.synchronize()
         self.verifying_ns += time.perf_counter_ns() - started
 
@@ -295,7 +262,8 @@ class Launches:
         return taken
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
-        given = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
+        case = self.runnable.case
+        given = [arguments_of(case, buffers.named) for buffers, _ in launches]
         first, *rest = [self.built.program.call(self.launch, values) for values in given]
         hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
         work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
@@ -321,7 +289,6 @@ class Launches:
         moved = [self.runnable.buffers.moved(matrices) for matrices in sets]
         for buffers in moved[len(keys) :]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-            self.runnable.poison_workspace(buffers)
         self.verifying_ns += time.perf_counter_ns() - started
         return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
 
@@ -347,7 +314,8 @@ class Launches:
 
         _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
         self._make_ready(launches, with_inputs=False)
-        *arguments, last = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
+        case = self.runnable.case
+        *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
         self._hold(len(launches))
         for values in arguments:
             self.built.program.launch(self.launch, values)
@@ -405,10 +373,6 @@ def _keys(count: int) -> list[int]:
 class FunctionLaunches(Launches):
     """Calls of a function, each with its own inputs and each verified."""
 
-    _host_ns: float | None = None
-    #: A and B of a call with fresh inputs.
-    _fresh: tuple[Array, Array] | None = None
-
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._kept_bytes: list[int] = []  # by each call
@@ -416,12 +380,6 @@ class FunctionLaunches(Launches):
         self._used_bytes: int | None = None  # after the last
         self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
         self._last_host_ns = 0.0  # the host's time of the last call
-
-    def time(self) -> Times:
-        if self.options.graph:
-            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
-        times = super().time()
-        return times._replace(host_ns=self._host_ns)
 
     def verify(self) -> None:
         super().verify()
@@ -436,30 +394,31 @@ class FunctionLaunches(Launches):
             if len(kept) >= enough:
                 more = f"{sum(kept) >> 20:,} MiB more after {len(kept)} calls"
                 raise self.runnable.wrong("growth", f"memory grows with every call: {more}")
-            super().once_ns()
+            self._called_ns(next(self._keys))
         super().verify()
 
     def sampler(self, *, cold: bool) -> Sampler:
+        if self.options.graph:
+            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
         return partial(self.once_ns, cold=cold)
 
     def once_ns(
         self, program: Program | None = None, *more: Argument, cold: bool | None = None
     ) -> float:
-        if self._host_ns is None and self.backend.info.kind == "gpu":
-            self._host_ns, host_ns = 0.0, []  # during these calls the device is not held
+        if self.host_ns is None and self.backend.info.kind == "gpu":
+            self.host_ns, host_ns = 0.0, []  # during these calls the device is not held
             for _ in range(_HOST_CALLS):
-                super().once_ns(program, *more, cold=cold)
+                self._called_ns(next(self._keys), cold=cold)
                 host_ns.append(self._last_host_ns)
-            self._host_ns = statistics.median(host_ns)
+            self.host_ns = statistics.median(host_ns)
         key = next(self._keys)
         if key % _FRESH == 0 and self._takes_fresh:
-            fresh_ns = self._fresh_ns(key)
+            fresh_ns = self._called_ns(key, is_fresh=True)
             self._taken_ns[0].append(fresh_ns)
             if self.options.replay is not None:
                 return fresh_ns
             key += 1
-        self._keys = itertools.chain([key], self._keys)
-        taken_ns = super().once_ns(program, *more, cold=cold)
+        taken_ns = self._called_ns(key, cold=cold)
         self._taken_ns[1].append(taken_ns)
         return taken_ns
 
@@ -475,30 +434,30 @@ class FunctionLaunches(Launches):
         is_small = numbers <= _LARGEST_FRESH
         return is_matrix and is_small and trials.takes_whole_numbers(problem, contract)
 
-    def _fresh_ns(self, key: int) -> float:
-        """A call with whole numbers, which are no earlier inputs in another order: a function could
-        know these again, and put together C of what it has kept."""
-        self._fresh = trials.whole_numbers(self.runnable.case.problem, key)
-        self._keys = itertools.chain([key], self._keys)
-        try:
-            return super().once_ns()
-        finally:
-            self._fresh = None
+    def _called_ns(self, key: int, *, is_fresh: bool = False, cold: bool | None = None) -> float:
+        """A call on the sample of a key.
 
-    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
-        if self._fresh is None:
-            super()._compare(launches)
-            return
-        started, [(buffers, draw)] = time.perf_counter_ns(), launches
-        buffers.copy(self.kernels, 0, "take")
+        If it `is_fresh`, on whole numbers, which are no earlier inputs in another order: a function
+        could know these again, and put together C of what it has kept.
+        """
+        launches = [(self.runnable.buffers, self.samples.draw(key))]
+        fresh = trials.whole_numbers(self.runnable.case.problem, key) if is_fresh else None
+        self._make_ready(launches, fresh=fresh)
+        taken_ns = self._clocked_ns(is_cold=self.options.cold if cold is None else cold)
+        if fresh is None:
+            self._compare(launches)
+            return taken_ns
+        started = time.perf_counter_ns()
+        self.runnable.buffers.copy(self.kernels, 0, "take")
         C = self.runnable.result_on_host(self.samples.given)
-        if (rows := trials.wrong_rows(*self._fresh, C, draw.key)).size:
+        if (rows := trials.wrong_rows(*fresh, C, key)).size:
             raise self.runnable.wrong(
                 "samples",
-                f"with the inputs of --replay {draw.key:x}, which are no earlier ones in another "
+                f"with the inputs of --replay {key:x}, which are no earlier ones in another "
                 f"order: {rows.size:,} of {len(C):,} rows of C wrong, first row {rows[0]:,}",
             )
         self.verifying_ns += time.perf_counter_ns() - started
+        return taken_ns
 
     def _require_same_time(self) -> None:
         """`WrongError` if calls on fresh inputs take longer than the others.
@@ -514,8 +473,8 @@ class FunctionLaunches(Launches):
         fresh, others = list[float](), list[float]()
         while is_longer and len(fresh) < _MOST_COMPARED_CALLS:
             for _ in range(_COMPARED_CALLS):
-                fresh.append(self._fresh_ns(secrets.randbits(64)))
-                others.append(super().once_ns())
+                fresh.append(self._called_ns(secrets.randbits(64), is_fresh=True))
+                others.append(self._called_ns(next(self._keys)))
             is_longer = self._is_longer(min(fresh), others)
         known_fresh += fresh  # so that a single slow call is not looked at again and again
         known_others += others
@@ -530,8 +489,8 @@ class FunctionLaunches(Launches):
         least_ns = _FRESH_NS[self.backend.info.kind]
         return fresh_ns > _FRESH_SHARE * statistics.median(others) + least_ns
 
-    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        function = cast(Function, program)
+    def _clocked_ns(self, *, is_cold: bool) -> float:
+        function = cast(Function, self.built.program)
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)
@@ -545,9 +504,9 @@ class FunctionLaunches(Launches):
         takes = "returned" in self.options.checks  # else its result is taken late
         once = call._replace(run=run, take=call.take if takes else lambda: None)
         # Keep the device busy while the host makes the call, unless the host is being timed.
-        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self._host_ns or 0.0))
+        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0))
         held_ns = min(held_ns, _LONGEST_HOLD_NS)
-        hold = partial(self.kernels.hold, round(held_ns)) if self._host_ns else lambda: None
+        hold = partial(self.kernels.hold, round(held_ns)) if self.host_ns else lambda: None
         taken_ns = self.backend.timed_ns(Work([once], hold, self._complete, is_cold=is_cold))
         self.backend.synchronize()
         if not takes:
@@ -576,12 +535,15 @@ class FunctionLaunches(Launches):
         return mean_ns
 
     def _make_ready(
-        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
+        self,
+        launches: Sequence[tuple[Buffers, Draw]],
+        *,
+        with_inputs: bool = True,
+        fresh: Sequence[Array] | None = None,
     ) -> None:
-        self.built.program.prepare(self.runnable.arguments)
         super()._make_ready(launches, with_inputs=with_inputs)
         [(buffers, _)] = launches
-        for index, values in enumerate(self._fresh or ()):
+        for index, values in enumerate(fresh or ()):
             numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
             self.backend.write(buffers.inputs[index].data, numbers)
             buffers.copy(self.kernels, 0, "place", index)

@@ -31,7 +31,7 @@ from matbench.bench.device_kernels import (
 )
 from matbench.bench.kernel_arguments import Memory
 from matbench.errors import CaseError
-from matbench.model import MatrixLayout, Storage
+from matbench.model import WORKSPACE, MatrixLayout, Storage
 
 #: Guards have so many rows that far out-of-bounds writes are noticed, and reach no other buffer.
 GUARD_ROWS = 256
@@ -294,6 +294,10 @@ class Buffers:
         self.results: tuple[Guarded, ...] = (*self.given[len(self.inputs) :], *workspace)
         #: Everything that it receives and could write to, and the allocations of that.
         self.passed: tuple[Guarded, ...] = (*self.given, *workspace, *self.scales)
+        #: The memory of each, by the name of the kernel's argument.
+        self.named = {matrix.extent.name: matrix.data for matrix in (*self.given, *self.scales)}
+        if self.workspace is not None:
+            self.named[WORKSPACE] = self.workspace.data
         self.arenas = list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
         #: The products of a batch.
         self.items = range(own.batch if own is not None else 1)

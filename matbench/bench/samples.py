@@ -20,7 +20,7 @@ import numpy as np
 from matbench import workloads
 from matbench.backends.protocol import Argument, Buffer
 from matbench.bench import kernel_arguments
-from matbench.bench.device_kernels import THREADS, UNWRITTEN
+from matbench.bench.device_kernels import THREADS, UNWORKED, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -112,11 +112,15 @@ class Samples:
         return Draw(self.given, key, is_changed=True)
 
     def write(self, buffers: Buffers, draw: Draw) -> None:
-        """Write the inputs of a launch, and poison to C, or what the kernel reads there."""
+        """Write the inputs of a launch, and poison to its workspace and to C, or what the kernel
+        reads there."""
         for item in buffers.items:
             self._write(buffers, draw, _key_of(draw.key, item))
             for index in range(len(buffers.given)):
                 buffers.copy(self.kernels, item, "place", index)
+        if self.poison and buffers.workspace is not None:
+            extent, _, _, data = buffers.workspace
+            self.kernels.fill(data, 0, extent.words, UNWORKED)
 
     def compare(
         self, buffers: Buffers, draw: Draw, bound: oracle.Bound, *, accuracy: bool = False

@@ -22,6 +22,7 @@ from support.products import right
 from matbench.analysis import limits, ranking, statistics
 from matbench.backends import open_backend
 from matbench.backends.protocol import Buffer, Work
+from matbench.bench import checks as all_checks
 from matbench.bench import launches, prepared
 from matbench.bench.launches import Launches, Times
 from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
@@ -55,7 +56,7 @@ def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed:
 def test_a_slow_launch_whose_time_is_known_is_clocked_once(
     write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launches, "SLOW_NS", 0.0)
+    monkeypatch.setattr("matbench.bench.session.SLOW_NS", 0.0)
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
     launched: list[float] = []
 
@@ -235,7 +236,7 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
             laid_out.append((arena.buffer, len(arena.matrices)))
         return Times()
 
-    assert timed.outcome_after(case, recorded).status == "measured"
+    assert timed.measure(case, times_of=recorded).status == "measured"
     few, many, again = places
     assert laid_out[1] == laid_out[2]  # no matrix is left of the batch before
     assert laid_out[0][0] not in present(timed._prepared)._held
@@ -458,14 +459,8 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
     timed.measure(case)
     prepared = present(timed._prepared)
     trial = prepared.reference if which == "used again" else prepared.others[0]
-    untimed = Launches.time
-
-    def scribbled(launches: Launches) -> Any:
-        found = untimed(launches)
-        timed.kernels.fill(trial.inputs[0], 0, 1, 12345)
-        return found
-
-    monkeypatch.setattr(Launches, "time", scribbled)
+    scribbled = lambda _: timed.kernels.fill(trial.inputs[0], 0, 1, 12345)  # noqa: E731
+    monkeypatch.setattr(all_checks, "AFTER_TIMING", (scribbled, *all_checks.AFTER_TIMING))
     outcome = timed.measure(case)
     assert outcome.status == "wrong"
     assert present(outcome.reason).startswith("sources: wrote to memory that is not its own")
@@ -575,13 +570,13 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
 ) -> None:
     case = case_of(write_kernel(), timed)
 
-    def spoil(launches: Launches) -> None:
+    def spoil(launches: Launches, *, cold: bool) -> None:
         C = launches.runnable.C
         launches.kernels.fill(C.arena.buffer, C.start // 4 + C.extent.words, 5, 1)
         raise CaseError("the device's clock did not advance during a launch")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Launches, "time", spoil)
+        patch.setattr(Launches, "sampler", spoil)
         with pytest.raises(CaseError):
             timed.measure(case)
     right(timed, case)

@@ -31,7 +31,6 @@ from matbench.errors import CaseError
 from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
 from matbench.workloads.matmul import trials
-from matbench.workloads.oracle import Array
 from matbench.workloads.rounding import stored
 
 #: The most sets of buffers; with guards, these fit on any device.
@@ -129,7 +128,7 @@ class Launches:
         self._keys: Iterator[int] = (drawn(self.seed, index) for index in itertools.count())
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
-        self.verifying_ns = 0
+        self.launching_ns = 0  # the host's time of all samples' launches
 
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary, or
@@ -160,37 +159,23 @@ class Launches:
         case is ranked by. Another build may take `more` arguments."""
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
-        self._make_ready(launches)
+        self.runnable.make_ready(launches)
         arguments = [*self.runnable.arguments, *more]
         call = (program or self.built.program).call(self.launch, arguments)
         work = Work([call], is_cold=is_cold)
         if self.takes_turns:  # the host enqueues slowly after another process
             work = work._replace(hold=partial(self._hold, 1))
+        started = time.perf_counter_ns()
         taken_ns = self.backend.timed_ns(work)
+        self.launching_ns += time.perf_counter_ns() - started
         call.give()
-        self._compare(launches)
+        self.runnable.compare(launches, at_once=self.takes_turns)
         return taken_ns
-
-    def _make_ready(
-        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
-    ) -> None:
-        """New inputs for successive launches, and no traces of earlier ones."""
-        started = time.perf_counter_ns()
-        self.runnable.make_ready(launches, with_inputs=with_inputs)
-        self.backend.synchronize()
-        self.verifying_ns += time.perf_counter_ns() - started
-
-    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
-        started = time.perf_counter_ns()
-        self.runnable.compare(launches)
-        if self.takes_turns:
-            self.runnable.require_right(self.samples.verdicts())
-        self.verifying_ns += time.perf_counter_ns() - started
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
-        self._make_ready(launches)
+        self.runnable.make_ready(launches)
         if self._per_look == 0:
             look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
             wanted = round(look_ns / self._without_pause_ns(1))
@@ -201,8 +186,7 @@ class Launches:
         while ended_ns - began_ns < 1e9 * least_s:
             means_ns.append(self._without_pause_ns(count))
             ended_ns = time.perf_counter_ns()
-        self._compare(launches)
-        self.runnable.require_right(self.samples.verdicts())
+        self.runnable.compare(launches, at_once=True)
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
     def _without_pause_ns(self, count: int) -> float:
@@ -256,10 +240,12 @@ class Launches:
             launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
         else:
             _, launches = self._laid_out(count, keys)
-        self._make_ready(launches)
-        taken = self._launched_ns(launches)
-        self._compare(launches)
-        return taken
+        self.runnable.make_ready(launches)
+        started = time.perf_counter_ns()
+        taken_ns = self._launched_ns(launches)
+        self.launching_ns += time.perf_counter_ns() - started
+        self.runnable.compare(launches, at_once=self.takes_turns)
+        return taken_ns
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
         case = self.runnable.case
@@ -279,7 +265,6 @@ class Launches:
     ) -> tuple[BatchArena, list[tuple[Buffers, Draw]]]:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
-        started = time.perf_counter_ns()
         arena = self.runnable.arena(_with_decoys(self._sets_in_cache()))
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
@@ -289,7 +274,6 @@ class Launches:
         moved = [self.runnable.buffers.moved(matrices) for matrices in sets]
         for buffers in moved[len(keys) :]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-        self.verifying_ns += time.perf_counter_ns() - started
         return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
 
     def _surprise(self, count: int) -> None:
@@ -297,10 +281,9 @@ class Launches:
         is found out: by what it keeps for them, and because an input changes."""
         if "surprises" not in self.options.checks:
             return
-        started, verified_ns = time.perf_counter_ns(), self.verifying_ns
         self.runnable.require_right(self.samples.verdicts())
         arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
-        self._make_ready(launches)
+        self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
         own = [arena.buffer, self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
@@ -309,11 +292,10 @@ class Launches:
         self._launched_ns(launches)
         if self.kernels.hashed(key, *others) != before:
             raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
-        self._compare(launches)
-        self.runnable.require_right(self.samples.verdicts())
+        self.runnable.compare(launches, at_once=True)
 
         _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
-        self._make_ready(launches, with_inputs=False)
+        self.runnable.make_ready(launches, with_inputs=False)
         case = self.runnable.case
         *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
         self._hold(len(launches))
@@ -327,8 +309,7 @@ class Launches:
             raise self.runnable.wrong(
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
-        self._compare(launches[:-1])
-        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
+        self.runnable.compare(launches[:-1], at_once=self.takes_turns)
 
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
@@ -378,7 +359,6 @@ class FunctionLaunches(Launches):
         self._kept_bytes: list[int] = []  # by each call
         self._between_bytes: list[int] = []  # before each: what others took meanwhile
         self._used_bytes: int | None = None  # after the last
-        self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
         self._last_host_ns = 0.0  # the host's time of the last call
 
     def verify(self) -> None:
@@ -440,15 +420,21 @@ class FunctionLaunches(Launches):
         If it `is_fresh`, on whole numbers, which are no earlier inputs in another order: a function
         could know these again, and put together C of what it has kept.
         """
-        launches = [(self.runnable.buffers, self.samples.draw(key))]
-        fresh = trials.whole_numbers(self.runnable.case.problem, key) if is_fresh else None
-        self._make_ready(launches, fresh=fresh)
+        buffers, fresh = self.runnable.buffers, None
+        launches = [(buffers, self.samples.draw(key))]
+        self.runnable.make_ready(launches)
+        if is_fresh:
+            fresh = trials.whole_numbers(self.runnable.case.problem, key)
+            dtype, storage = self.samples.given.dtype, self.samples.contract.storage
+            for index, values in enumerate(fresh):
+                numbers = stored(values.astype(dtype), storage)
+                self.backend.write(buffers.inputs[index].data, numbers)
+                buffers.copy(self.kernels, 0, "place", index)
         taken_ns = self._clocked_ns(is_cold=self.options.cold if cold is None else cold)
         if fresh is None:
-            self._compare(launches)
+            self.runnable.compare(launches, at_once=self.takes_turns)
             return taken_ns
-        started = time.perf_counter_ns()
-        self.runnable.buffers.copy(self.kernels, 0, "take")
+        buffers.copy(self.kernels, 0, "take")
         C = self.runnable.result_on_host(self.samples.given)
         if (rows := trials.wrong_rows(*fresh, C, key)).size:
             raise self.runnable.wrong(
@@ -456,8 +442,15 @@ class FunctionLaunches(Launches):
                 f"with the inputs of --replay {key:x}, which are no earlier ones in another "
                 f"order: {rows.size:,} of {len(C):,} rows of C wrong, first row {rows[0]:,}",
             )
-        self.verifying_ns += time.perf_counter_ns() - started
         return taken_ns
+
+    def _incomplete(self) -> Callable[[], None]:
+        """Take a column out of A; what is returned completes it, right before a call."""
+        if "ready" not in self.options.checks:
+            return lambda: None
+        complete = self.samples.set_aside(self.runnable.buffers, self.runnable.case.kernel)
+        self.backend.synchronize()
+        return complete
 
     def _require_same_time(self) -> None:
         """`WrongError` if calls on fresh inputs take longer than the others.
@@ -490,7 +483,7 @@ class FunctionLaunches(Launches):
         return fresh_ns > _FRESH_SHARE * statistics.median(others) + least_ns
 
     def _clocked_ns(self, *, is_cold: bool) -> float:
-        function = cast(Function, self.built.program)
+        function, complete = cast(Function, self.built.program), self._incomplete()
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)
@@ -507,7 +500,9 @@ class FunctionLaunches(Launches):
         held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0))
         held_ns = min(held_ns, _LONGEST_HOLD_NS)
         hold = partial(self.kernels.hold, round(held_ns)) if self.host_ns else lambda: None
-        taken_ns = self.backend.timed_ns(Work([once], hold, self._complete, is_cold=is_cold))
+        started = time.perf_counter_ns()
+        taken_ns = self.backend.timed_ns(Work([once], hold, complete, is_cold=is_cold))
+        self.launching_ns += time.perf_counter_ns() - started
         self.backend.synchronize()
         if not takes:
             time.sleep(_LATE_S)
@@ -524,7 +519,7 @@ class FunctionLaunches(Launches):
 
     def _without_pause_ns(self, count: int) -> float:
         """By the host's clock, because the pauses that it makes are part of the calls."""
-        self._complete()
+        self._incomplete()()
         call = self.built.program.call(self.launch, self.runnable.arguments)
         began_ns = time.perf_counter_ns()
         own_ns = [ns for _ in range(count) if isinstance(ns := call.run(), float)]
@@ -533,23 +528,6 @@ class FunctionLaunches(Launches):
         call.take()
         call.give()
         return mean_ns
-
-    def _make_ready(
-        self,
-        launches: Sequence[tuple[Buffers, Draw]],
-        *,
-        with_inputs: bool = True,
-        fresh: Sequence[Array] | None = None,
-    ) -> None:
-        super()._make_ready(launches, with_inputs=with_inputs)
-        [(buffers, _)] = launches
-        for index, values in enumerate(fresh or ()):
-            numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
-            self.backend.write(buffers.inputs[index].data, numbers)
-            buffers.copy(self.kernels, 0, "place", index)
-        if "ready" in self.options.checks:
-            self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
-            self.backend.synchronize()
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

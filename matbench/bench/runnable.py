@@ -136,14 +136,24 @@ class Runnable:
         static = program.resources.static_shared_bytes  # None: a library does not say
         if "shared" in checks and (static != 0 or self.launch.shared_bytes > 0):
             self.kernels.poison_shared()
+        self.backend.synchronize()
 
-    def compare(self, launches: Sequence[tuple[Buffers, Draw]], *, accuracy: bool = False) -> None:
-        """Compare the results of the launches, and all other memory with what it was."""
+    def compare(
+        self,
+        launches: Sequence[tuple[Buffers, Draw]],
+        *,
+        accuracy: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        """Compare the results of the launches, and all other memory with what it was; `at_once`:
+        `WrongError` if they are not right, which else comes with the verdicts."""
         if self._hashes:
             self.samples.hash_after()
         for buffers, draw in launches:
             self.samples.compare(buffers, draw, self.bound, accuracy=accuracy)
         self._last = list(launches)
+        if at_once:
+            self.require_right(self.samples.verdicts())
 
     def compare_again(self) -> None:
         """`WrongError` unless C is what the inputs of the last launches make it; other memory may

@@ -21,7 +21,7 @@ from matbench.backends.protocol import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
-from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known
+from matbench.bench.loop import SLOW_NS, Sampler, sample_until_known
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.runnable import Built, Runnable, WrongError
@@ -88,7 +88,9 @@ class Session:
         known, asked = self._prepared, (problem, contract)
         if known is not None and not known.is_spoiled and (known.problem, known.contract) == asked:
             return
-        self._forget()
+        if known is not None:
+            self._prepared = None
+            known.release()
         self._prepared = Prepared(
             self.kernels, problem, contract, self.cache, guards=self.options.guarded,
             is_masked="mask" in self.options.checks,
@@ -153,7 +155,7 @@ class Session:
             for cold in [True] * options.cold + [False] * options.hot:
                 timings[cold] = sample_until_known(
                     launches.sampler(cold=cold), launches.seed, options, backend.conditions,
-                    cold=cold, clock=clock(lambda: launches.verifying_ns), number=which.number,
+                    cold=cold, launching_ns=lambda: launches.launching_ns, number=which.number,
                     earlier=which.cold_ns if cold else which.hot_ns,
                 )  # fmt: skip
                 launches.verify()
@@ -190,9 +192,9 @@ class Session:
 
     def close(self) -> None:
         """Release all memory and the device."""
-        if self._beside is not None:
-            self._beside._forget()
-        self._forget()
+        for session in (self._beside, self):
+            if session is not None and session._prepared is not None:
+                session._prepared.release()
         self.kernels.close()
         self.backend.close()
 
@@ -279,9 +281,9 @@ class Session:
 
     @_turn
     def turn(self, side: int) -> tuple[float, int] | Outcome:
-        """A sample of a case, and the time of all its verification so far, in nanoseconds."""
+        """A sample of a case, and the time of all its launches so far, in nanoseconds."""
         launches, sample = self._sides[side]
-        return sample(), launches.verifying_ns
+        return sample(), launches.launching_ns
 
     @_turn
     def block(self, side: int, least_s: float) -> Block | Outcome:
@@ -410,8 +412,3 @@ class Session:
             error_map=msgspec.UNSET if error_map is None else error_map,
             **times._replace(notes=notes)._asdict(),
         )
-
-    def _forget(self) -> None:
-        if self._prepared is not None:
-            prepared, self._prepared = self._prepared, None
-            prepared.release()

@@ -85,11 +85,9 @@ class Cache:
         self.folder = folder or Path(usual)
         self.limit_bytes = limit_bytes
 
-    def _path(self, key: str) -> Path:
-        return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
-
-    def prepare(self) -> None:
-        """Create the folder, or refuse one that other users can write to."""
+    def prepare(self, key: str = "") -> Path:
+        """Create the folder, or refuse one that other users can write to; returns the file of an
+        entry there."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self.folder.stat()
@@ -100,6 +98,7 @@ class Cache:
                 f"cache folder {self.folder}: other users can write to it; "
                 "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"
             )
+        return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
 
     def unusable(self, error: OSError) -> UsageError:
         found = isinstance(error, FileExistsError | NotADirectoryError)
@@ -110,8 +109,7 @@ class Cache:
 
     def get(self, key: str) -> memoryview | None:
         """The bytes stored under `key`; None if there are none or they are damaged."""
-        self.prepare()
-        path, data = self._path(key), memoryview(b"")
+        path, data = self.prepare(key), memoryview(b"")
         try:
             with files.opened(path) as file:
                 os.utime(file.fileno())
@@ -132,11 +130,10 @@ class Cache:
         of a user has run in this process."""
         if _is_sealed:
             return
-        self.prepare()
+        target, part = self.prepare(key), None
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:
             return
-        target, part = self._path(key), None
         # Listing takes long, and many processes write: an entry in so many bytes, chosen by its
         # name, makes room.
         if int(target.name[:8], 16) * self.limit_bytes < size * 2**32 * _LISTINGS:

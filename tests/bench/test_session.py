@@ -23,9 +23,9 @@ from matbench.analysis import limits, ranking, statistics
 from matbench.backends import open_backend
 from matbench.backends.protocol import Buffer, Work
 from matbench.bench import checks as all_checks
-from matbench.bench import launches, prepared
+from matbench.bench import launches
 from matbench.bench.launches import Launches, Times
-from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
+from matbench.bench.matrices import BatchArena, Guarded, drawn_places
 from matbench.bench.options import CHECKS
 from matbench.bench.samples import SampleCheck, Samples
 from matbench.bench.session import Session
@@ -540,12 +540,15 @@ def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
 ) -> None:
     """If not even that is possible, none is left."""
 
-    def limited(memory: Any, kernels: Any, extents: Any, guard_rows: int) -> Any:
-        if len(extents) > 1 or extents[0].name == without:
-            raise OutOfMemoryError("out of device memory")
-        return allocated(memory, kernels, extents, guard_rows)
+    allocate, sizes = timed.backend.allocate, list[int]()
 
-    monkeypatch.setattr(prepared, "allocated", limited)
+    def limited(nbytes: int, *, is_given: bool = False) -> Any:
+        sizes.extend([nbytes] * is_given)
+        if is_given and (nbytes > 2**20 or (without and len(sizes) == 3)):  # of all, of A, of B
+            raise OutOfMemoryError("out of device memory")
+        return allocate(nbytes, is_given=is_given)
+
+    monkeypatch.setattr(timed.backend, "allocate", limited)
     case = case_of(write_kernel(), timed)
     if without:
         timed.prepare(case.problem, NumericContract())

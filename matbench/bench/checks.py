@@ -1,8 +1,8 @@
 """The checks of a case, in the order in which they are made. docs/correctness.md describes them.
 
-Each has the name of its function here, or of what it does in `runnable.py` before and after every
-launch, in `launches.py` to batches and calls, and in `samples.py` to inputs; `options.CHECKS` lists
-all of them.
+Each has the name of its function here, of a trial, or of what it does in `runnable.py` before and
+after every launch, in `launches.py` to batches and calls, and in `samples.py` to inputs;
+`options.CHECKS` lists all of them.
 """
 
 from __future__ import annotations
@@ -130,26 +130,25 @@ BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (trials, staggered)
 
 
 def repeat(runnable: Runnable) -> None:
-    """Right again on the reference.
+    """Right again on the reference; and bit for bit as before, if the kernel does not declare
+    otherwise.
 
     The kernel's device variables are not restored: it must not rely on their initial values, nor
     keep its answer to other inputs.
     """
-    first = runnable.prepared.reference
+    first, C, names = runnable.prepared.reference, runnable.result, runnable.options.checks
     if runnable.built.program.variable_bytes:
         for trial in runnable.prepared.others[:1]:
             runnable.run(Draw(trial))
         runnable.require_right_trial(first, "repeat", restored=False)
     runnable.require_right_trial(first, "repeat", restored=False)
+    is_same = runnable.kernels.hashed(runnable.key, C.data) == runnable.first
+    if not is_same and runnable.case.kernel.deterministic and "determinism" in names:
+        raise not_deterministic(runnable)
 
 
-def determinism(runnable: Runnable) -> None:
-    """And bit for bit as before, if the kernel does not declare otherwise."""
-    is_promised = runnable.case.kernel.deterministic
-    if not is_promised or "determinism" not in runnable.options.checks:
-        return
-    if runnable.kernels.hashed(runnable.key, runnable.result.data) == runnable.first:
-        return
+def not_deterministic(runnable: Runnable) -> WrongError:
+    """Where results on the reference differ: it is run again until they do."""
     results = []
     for _ in range(_MOST_RUNS):
         C = runnable.result.contents()
@@ -164,16 +163,14 @@ def determinism(runnable: Runnable) -> None:
         runnable.run(Draw(runnable.prepared.reference))
     else:
         found = f"C differed once, not in {_MOST_RUNS} more"
-    raise runnable.wrong(
+    return runnable.wrong(
         "determinism",
         f"not deterministic: {found} between two runs on the same inputs; fix the race, or "
         "declare `deterministic = false`",
     )
 
 
-AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (
-    repeat, determinism, Runnable.require_sources
-)  # fmt: skip
+AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (repeat, Runnable.require_sources)
 
 
 def impossible(

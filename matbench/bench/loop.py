@@ -92,13 +92,18 @@ def sample_until_known(
                 looked_ns = spent_ns
         own, notes = samples[len(earlier) :], unrest(during)
         if best is None or len(notes) < len(best.notes):
-            best = msgspec.structs.replace(
-                timing_of(own, seed, graph=options.graph and not cold, notes=notes),
+            best = Timing(
+                samples_ns=tuple(own),
                 rounds=() if options.rounds == 1 else (len(own),),
+                median_ns=float(np.median(own)),
+                interval_ns=statistics.median_interval(own),
+                graph=options.graph and not cold,
                 warmups=len(warmups),
                 settled=stopped == statistics.SETTLED,
                 stopped=stopped,
                 conditions=(*idle, *during),
+                seed=f"{seed:x}",
+                notes=notes,
             )
         best = msgspec.structs.replace(best, attempts=attempt)
         if not notes:
@@ -161,7 +166,7 @@ def sample_in_turns(
 def timing_of(
     samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median and its interval; `seed` is that of the inputs."""
+    """A given number of samples; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),

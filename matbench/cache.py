@@ -58,20 +58,19 @@ def kept(key: str, make: Callable[[], bytes]) -> bytes | memoryview:
         return make()
 
 
-def digest(data: bytes | memoryview) -> bytes:
-    """SHA-256; for large data that of its parts' digests, which several cores compute."""
+def digest(data: bytes | memoryview, key: str = "") -> bytes:
+    """SHA-256 of data and, if it is an entry of the cache, of its key; for large data that of its
+    parts' digests, which several cores compute."""
     parts = [data[i : i + _PART_BYTES] for i in range(0, len(data), _PART_BYTES)]
     if len(parts) <= 1:
-        return hashlib.sha256(data).digest()
-    from concurrent.futures import ThreadPoolExecutor
+        own = hashlib.sha256(data).digest()
+    else:
+        from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor() as at_once:
-        digests = at_once.map(lambda part: hashlib.sha256(part).digest(), parts)
-        return hashlib.sha256(b"".join(digests)).digest()
-
-
-def _checksum(key: str, value: bytes | memoryview) -> bytes:
-    return hashlib.sha256(digest(value) + key.encode()).digest()
+        with ThreadPoolExecutor() as at_once:
+            digests = at_once.map(lambda part: hashlib.sha256(part).digest(), parts)
+            own = hashlib.sha256(b"".join(digests)).digest()
+    return hashlib.sha256(own + key.encode()).digest() if key else own
 
 
 class Cache:
@@ -119,7 +118,7 @@ class Cache:
                     data = memoryview(mapped)
         except OSError:
             return None
-        if _checksum(key, data[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
+        if digest(data[_DIGEST_BYTES:], key) != data[:_DIGEST_BYTES]:
             with suppress(OSError):
                 path.unlink()
             return None
@@ -141,7 +140,7 @@ class Cache:
         try:
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
                 part = Path(file.name)
-                file.write(_checksum(key, value))
+                file.write(digest(value, key))
                 file.write(value)
             with suppress(OSError):
                 target.rmdir()  # an empty folder is the only thing that is not replaced

@@ -36,7 +36,7 @@ from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Launch
+from matbench.model import Launch, Problem
 from matbench.worker import comparing
 from matbench.workloads import MATMUL
 
@@ -281,6 +281,15 @@ def test_all_that_judges_a_function_is_compiled_before_it_is_loaded(
     session.prepare(problem, kernel.contract)
     assert session.measure(case).status == "measured"
     assert compiled == [{*session.kernels.programs}]
+
+
+def test_a_function_is_no_part_of_a_graph(backend: Backend, tmp_path: Path) -> None:
+    kernel = catalogue.load(saved(tmp_path / "f.py", "def f(A, B): return A @ B\n"))
+    session = Session(backend, Cache(), Options())
+    session.options = msgspec.structs.replace(session.options, graph=True)  # only on a GPU
+    case = sweep.case(kernel, Problem(3, 3, 3), {}, backend.info)
+    with pytest.raises(CaseError, match="--graph: a function cannot be part of a CUDA graph"):
+        session.measure(case)
 
 
 def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,8 +121,10 @@ class Runnable:
         with_inputs: bool = True,
         restored: bool = True,
     ) -> None:
-        """New inputs for successive launches, the hash of all memory but their results, and nothing
-        left of earlier launches that these could use."""
+        """New inputs for successive launches, and nothing left of others that these could use.
+
+        All memory but their results is hashed; without their inputs, if one of these will change.
+        """
         checks, program = self.options.checks, self.built.program
         program.prepare(self.arguments)
         for buffers, draw in launches:

@@ -329,15 +329,9 @@ class Samples:
         self._hashed, self._drawn = None, (draw, key)
         problem, is_sample = self.problem, draw.is_changed
         up, down = oracle.shifts(self.contract)
-        switches = (
-            self.vary and is_sample,
-            self.select and is_sample,
-            self.is_sparse and is_sample,
-        )
-        sizes = problem.M, problem.N, problem.K
-        groups = scaling.GROUPS[self.contract.scales]
-        how = *sizes, up, down, *map(int, switches)
-        self._start("draw_order", key, *how, *groups, *self._order)
+        switches = (int(is_sample and on) for on in (self.vary, self.select, self.is_sparse))
+        sizes, groups = (problem.M, problem.N, problem.K), scaling.GROUPS[self.contract.scales]
+        self._start("draw_order", key, *sizes, up, down, *switches, *groups, *self._order)
 
     def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
         trial, C, problem, self._hashed = draw.trial, buffers.C, self.problem, None

@@ -42,7 +42,7 @@ def note(frame, event, _):
         if code not in seen:
             seen.add(code)
             if code.co_flags & 1 and not code.co_name.startswith("<"):  # no module and no class
-                print(code.co_filename, code.co_firstlineno, file=log)
+                print(code.co_filename, code.co_firstlineno, code.co_name, file=log)
 begin()
 os.register_at_fork(after_in_child=begin)
 threading.setprofile(note)
@@ -53,6 +53,7 @@ sys.setprofile(note)
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--case", default="tiled --sizes 256 --set TILE=16", metavar="ARGUMENTS")
+    parser.add_argument("--list", action="store_true", help="name each function of the worker")
     chosen = parser.parse_args()
     info = backends.choose(chosen.backend, chosen.device)
     findings = common.Findings("executed", chosen, info, timed=False)
@@ -84,19 +85,26 @@ def main() -> None:
         parser.error("--case: name a kernel; the process of a function allows no profiler")
     launches = worker.count("launch") / len(timed)
     every = functions([line for log in logs for line in log])
-    files = Counter(os.path.relpath(line.rpartition(" ")[0], package) for line in every)
+    files = Counter(os.path.relpath(line.rsplit(" ", 2)[0], package) for line in every)
     findings.table(
         "Functions by file", [{"file": name, "functions": n} for name, n in files.most_common()]
     )
+    if chosen.list:
+        own = (line.removeprefix(package).rsplit(" ", 2) for line in functions(worker))
+        rows = [
+            {"function": name, "line": f"{file}:{number}"}
+            for file, number, name in sorted(own, key=lambda one: (one[0], int(one[1])))
+        ]
+        findings.table("Functions in the worker", rows)
     findings.figures += [
-        common.Figure("functions", len(every), "functions", 560),
-        common.Figure("files with any of them", len(files), "files", 75),
+        common.Figure("functions", len(every), "functions", 510),
+        common.Figure("files with any of them", len(files), "files", 70),
         common.Figure("functions in the worker", len(functions(worker)), "functions", 190),
         common.Figure(
             "frames down to the request to measure, and from there to the timed launch",
             max(requests) + max(timed),
             "frames",
-            24,
+            20,
         ),
         common.Figure("launches on the device for each timed one", launches, "launches", 9),
     ]

@@ -13,6 +13,7 @@ from contextlib import closing
 import common
 
 from matbench import backends
+from matbench.backends.protocol import Work
 from matbench.bench.launches import Launches
 from matbench.bench.options import Options
 from matbench.bench.session import Session
@@ -37,7 +38,9 @@ def measure(session: Session, case: Case, pairs: int) -> tuple[float, float, flo
             verified.append(launches.once_ns())
             session.backend.synchronize()  # the comparison
             spent_ns += time.perf_counter_ns() - began
-            bare.append(launches._clocked_ns(built.program, is_cold=session.options.cold))
+            call = built.program.call(launches.launch, runnable.arguments)
+            bare.append(session.backend.timed_ns(Work([call], is_cold=session.options.cold)))
+            call.give()
         launches.verify()
     median = statistics.median(verified)
     return median, statistics.median(bare), 1 - median * len(verified) / spent_ns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -22,18 +21,22 @@ class _Answer(msgspec.Struct, frozen=True):
     fatal: bool = False
 
 
-def encoded(task: Callable[[], Any], process: str) -> bytes:
-    """What a task in this process returns or raises; what only a bug or a kernel raises is fatal,
-    and its words name the process."""
-    try:
-        answer = _Answer(msgspec.Raw(msgspec.msgpack.encode(task(), enc_hook=_plain)))
-    except BaseException as error:
-        kind, said, fatal = type(error), message_of(error), getattr(error, "fatal", False)
-        if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
-            said = f"{process} raised {kind.__name__}: {explanation(error)}"
-            kind, fatal = CaseError, True
-        name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
-        answer = _Answer(error=_ERRORS.index(name), reason=readable(said), fatal=fatal)
+def of_value(value: Any) -> bytes:
+    """The answer of a task in this process that returned a value."""
+    return msgspec.msgpack.encode(
+        _Answer(msgspec.Raw(msgspec.msgpack.encode(value, enc_hook=_plain)))
+    )
+
+
+def of_error(error: BaseException, process: str) -> bytes:
+    """The answer of a task that raised an error; what only a bug or a kernel raises is fatal, and
+    its words name the process."""
+    kind, said, fatal = type(error), message_of(error), getattr(error, "fatal", False)
+    if kind.__module__ not in ("matbench.errors", "matbench.backends.protocol"):
+        said = f"{process} raised {kind.__name__}: {explanation(error)}"
+        kind, fatal = CaseError, True
+    name = next(one.__name__ for one in kind.__mro__ if one.__name__ in _ERRORS)
+    answer = _Answer(error=_ERRORS.index(name), reason=readable(said), fatal=fatal)
     return msgspec.msgpack.encode(answer)
 
 

@@ -58,20 +58,19 @@ def kept(key: str, make: Callable[[], bytes]) -> bytes | memoryview:
         return make()
 
 
-def digest(data: bytes | memoryview) -> bytes:
-    """SHA-256; for large data that of its parts' digests, which several cores compute."""
+def digest(data: bytes | memoryview, key: str = "") -> bytes:
+    """SHA-256 of data and, if it is an entry of the cache, of its key; for large data that of its
+    parts' digests, which several cores compute."""
     parts = [data[i : i + _PART_BYTES] for i in range(0, len(data), _PART_BYTES)]
     if len(parts) <= 1:
-        return hashlib.sha256(data).digest()
-    from concurrent.futures import ThreadPoolExecutor
+        own = hashlib.sha256(data).digest()
+    else:
+        from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor() as at_once:
-        digests = at_once.map(lambda part: hashlib.sha256(part).digest(), parts)
-        return hashlib.sha256(b"".join(digests)).digest()
-
-
-def _checksum(key: str, value: bytes | memoryview) -> bytes:
-    return hashlib.sha256(digest(value) + key.encode()).digest()
+        with ThreadPoolExecutor() as at_once:
+            digests = at_once.map(lambda part: hashlib.sha256(part).digest(), parts)
+            own = hashlib.sha256(b"".join(digests)).digest()
+    return hashlib.sha256(own + key.encode()).digest() if key else own
 
 
 class Cache:
@@ -85,11 +84,9 @@ class Cache:
         self.folder = folder or Path(usual)
         self.limit_bytes = limit_bytes
 
-    def _path(self, key: str) -> Path:
-        return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
-
-    def prepare(self) -> None:
-        """Create the folder, or refuse one that other users can write to."""
+    def prepare(self, key: str = "") -> Path:
+        """Create the folder, or refuse one that other users can write to; returns the file of an
+        entry there."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self.folder.stat()
@@ -100,6 +97,7 @@ class Cache:
                 f"cache folder {self.folder}: other users can write to it; "
                 "run `chmod 700` on it or set MATBENCH_CACHE_DIR to another folder"
             )
+        return self.folder / (hashlib.sha256(key.encode()).hexdigest() + ".bin")
 
     def unusable(self, error: OSError) -> UsageError:
         found = isinstance(error, FileExistsError | NotADirectoryError)
@@ -110,8 +108,7 @@ class Cache:
 
     def get(self, key: str) -> memoryview | None:
         """The bytes stored under `key`; None if there are none or they are damaged."""
-        self.prepare()
-        path, data = self._path(key), memoryview(b"")
+        path, data = self.prepare(key), memoryview(b"")
         try:
             with files.opened(path) as file:
                 os.utime(file.fileno())
@@ -121,7 +118,7 @@ class Cache:
                     data = memoryview(mapped)
         except OSError:
             return None
-        if _checksum(key, data[_DIGEST_BYTES:]) != data[:_DIGEST_BYTES]:
+        if digest(data[_DIGEST_BYTES:], key) != data[:_DIGEST_BYTES]:
             with suppress(OSError):
                 path.unlink()
             return None
@@ -132,11 +129,10 @@ class Cache:
         of a user has run in this process."""
         if _is_sealed:
             return
-        self.prepare()
+        target, part = self.prepare(key), None
         size = len(value) + _DIGEST_BYTES
         if size > self.limit_bytes:
             return
-        target, part = self._path(key), None
         # Listing takes long, and many processes write: an entry in so many bytes, chosen by its
         # name, makes room.
         if int(target.name[:8], 16) * self.limit_bytes < size * 2**32 * _LISTINGS:
@@ -144,7 +140,7 @@ class Cache:
         try:
             with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".part", delete=False) as file:
                 part = Path(file.name)
-                file.write(_checksum(key, value))
+                file.write(digest(value, key))
                 file.write(value)
             with suppress(OSError):
                 target.rmdir()  # an empty folder is the only thing that is not replaced

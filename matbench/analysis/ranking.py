@@ -210,8 +210,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
                 spread=spread(outcome.timing),
                 work_per_s=work_per_s,
                 times_slowest=rivals[-1][0] / time,
-                of_cublas=_share(cublas_ns, time),
-                of_numpy=_share(numpy_ns, time),
+                of_cublas=cublas_ns and cublas_ns / time,
+                of_numpy=numpy_ns and numpy_ns / time,
                 of_limit=_of_limit(outcome, work_per_s, named.get((case.backend, case.device))),
                 leads=id(outcome) in leading,
                 rivals=len(rivals),
@@ -225,10 +225,6 @@ def _product(case: CaseRecord) -> str:
     """The baseline of cuBLAS that a case is compared with."""
     product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
     return _BY_ROWS.get(product, product) if case.claims.scales == "rows" else product
-
-
-def _share(baseline_ns: float | None, time: float) -> float | None:
-    return baseline_ns / time if baseline_ns else None
 
 
 def time_ns(outcome: Outcome) -> float | None:

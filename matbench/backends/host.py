@@ -182,24 +182,19 @@ class _Others:
 
     def share(self) -> float | None:
         """Since the last reading that was long enough before; None until there is one."""
-        now = self._readings()
+        import psutil
+
+        times = psutil.cpu_times()._asdict()
+        # Linux counts the time of guests twice.
+        total_s = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
+        busy_s = total_s - times["idle"] - times.get("iowait", 0.0)
+        now = time.process_time(), busy_s, total_s  # of this process, of all, and with idle time
         self._read = before = self._read or now
         own_s, busy_s, total_s = (b - a for a, b in zip(before, now, strict=True))
         if total_s >= self._SHORTEST_S * (os.cpu_count() or 1):
             self._read = now
             self._share = min(max((busy_s - own_s) / total_s, 0.0), 1.0)
         return self._share
-
-    @staticmethod
-    def _readings() -> tuple[float, float, float]:
-        """Seconds of this process, of all programs, and of all processors, busy or idle."""
-        import psutil
-
-        times = psutil.cpu_times()._asdict()
-        # Linux counts the time of guests twice.
-        total_s = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
-        idle_s = times["idle"] + times.get("iowait", 0.0)
-        return time.process_time(), total_s - idle_s, total_s
 
 
 _others = functools.cache(_Others)

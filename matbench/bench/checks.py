@@ -1,8 +1,8 @@
 """The checks of a case, in the order in which they are made. docs/correctness.md describes them.
 
-Each has the name of its function here, or of what it does in `runnable.py` before and after every
-launch, in `launches.py` to batches and calls, and in `samples.py` to inputs; `options.CHECKS` lists
-all of them.
+Each has the name of its function here, of a trial, or of what it does in `runnable.py` before and
+after every launch, in `launches.py` to batches and calls, and in `samples.py` to inputs;
+`options.CHECKS` lists all of them.
 """
 
 from __future__ import annotations
@@ -66,19 +66,18 @@ def builds(kernel: Kernel) -> None:
             )
 
 
-def malloc(programs: Mapping[Variant, Program]) -> None:
-    """It may not allocate memory that outlives a launch."""
-    if any(program.allocates for program in programs.values()):
+def require_within_limits(
+    case: Case, programs: Mapping[Variant, Program], names: frozenset[str]
+) -> None:
+    """Its builds may not allocate memory that outlives a launch; a launch may not need more shared
+    memory than any GPU has, also on a CPU."""
+    if "malloc" in names and any(program.allocates for program in programs.values()):
         raise CaseError(
             "malloc: allocates memory from the device's heap, which could carry results from "
             "one launch to the next"
         )
-
-
-def require_launchable(case: Case, program: Program) -> None:
-    """A launch may not need more shared memory than any GPU has, also on a CPU."""
     dynamic = case.launch.shared_bytes if case.launch is not None else 0
-    needed = (program.resources.static_shared_bytes or 0) + dynamic
+    needed = (programs["plain"].resources.static_shared_bytes or 0) + dynamic
     if needed > (most := sweep.GPU_LIMITS["max_shared_bytes_per_block"]):
         needs = f"{case.kernel.entry} needs {needed:,} bytes of shared memory per block"
         raise CaseError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
@@ -87,17 +86,22 @@ def require_launchable(case: Case, program: Program) -> None:
 # -- before a case is timed: `WrongError`, as in all that follows ----------------------------------
 
 
-def reference(runnable: Runnable) -> None:
-    """Right on the inputs as drawn; its errors there are those of the case."""
-    runnable.accuracy = runnable.require_right_trial(runnable.prepared.reference, "reference")
-    runnable.first = runnable.hashed_result()
-
-
 def trials(runnable: Runnable) -> None:
-    """Right on the workload's other trials, which are named after checks: `integers`,
-    `selection`."""
-    for trial in runnable.prepared.others:
+    """Right on the reference, and on the workload's other trials, which are named after checks:
+    `integers`, `selection`.
+
+    The errors of a case are those on the reference. If its kernel rounds its inputs, these are
+    rounded there, and the errors are those on the inputs as given.
+    """
+    prepared = runnable.prepared
+    accuracy = runnable.require_right_trial(prepared.reference, "reference")
+    runnable.accuracy = accuracy
+    runnable.first = runnable.kernels.hashed(runnable.key, runnable.result.data)
+    for trial in prepared.others:
         runnable.require_right_trial(trial, trial.name)
+    if prepared.given is not None:
+        as_given = runnable.require_right_trial(prepared.given)
+        runnable.accuracy = msgspec.structs.replace(as_given, bound_ratio=accuracy.bound_ratio)
 
 
 def staggered(runnable: Runnable) -> None:
@@ -119,45 +123,32 @@ def staggered(runnable: Runnable) -> None:
             return
 
 
-def given(runnable: Runnable) -> None:
-    """Checked on rounded inputs; the reported error is that on the inputs as given."""
-    if runnable.prepared.given is None:
-        return
-    draw = Draw(runnable.prepared.given)
-    runnable.run(draw)
-    accuracy = runnable.compared(draw)
-    assert runnable.accuracy is not None
-    runnable.accuracy = msgspec.structs.replace(accuracy, bound_ratio=runnable.accuracy.bound_ratio)
-    runnable.require_untouched(runnable.samples.verdicts())
-
-
-BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (reference, trials, staggered, given)
+BEFORE_TIMING: tuple[Callable[[Runnable], None], ...] = (trials, staggered)
 
 
 # -- after it was timed ----------------------------------------------------------------------------
 
 
 def repeat(runnable: Runnable) -> None:
-    """Right again on the reference.
+    """Right again on the reference; and bit for bit as before, if the kernel does not declare
+    otherwise.
 
     The kernel's device variables are not restored: it must not rely on their initial values, nor
     keep its answer to other inputs.
     """
-    first = runnable.prepared.reference
+    first, C, names = runnable.prepared.reference, runnable.result, runnable.options.checks
     if runnable.built.program.variable_bytes:
         for trial in runnable.prepared.others[:1]:
             runnable.run(Draw(trial))
         runnable.require_right_trial(first, "repeat", restored=False)
     runnable.require_right_trial(first, "repeat", restored=False)
+    is_same = runnable.kernels.hashed(runnable.key, C.data) == runnable.first
+    if not is_same and runnable.case.kernel.deterministic and "determinism" in names:
+        raise not_deterministic(runnable)
 
 
-def determinism(runnable: Runnable) -> None:
-    """And bit for bit as before, if the kernel does not declare otherwise."""
-    is_promised = runnable.case.kernel.deterministic
-    if not is_promised or "determinism" not in runnable.options.checks:
-        return
-    if runnable.hashed_result() == runnable.first:
-        return
+def not_deterministic(runnable: Runnable) -> WrongError:
+    """Where results on the reference differ: it is run again until they do."""
     results = []
     for _ in range(_MOST_RUNS):
         C = runnable.result.contents()
@@ -172,16 +163,14 @@ def determinism(runnable: Runnable) -> None:
         runnable.run(Draw(runnable.prepared.reference))
     else:
         found = f"C differed once, not in {_MOST_RUNS} more"
-    raise runnable.wrong(
+    return runnable.wrong(
         "determinism",
         f"not deterministic: {found} between two runs on the same inputs; fix the race, or "
         "declare `deterministic = false`",
     )
 
 
-AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (
-    repeat, determinism, Runnable.require_sources
-)  # fmt: skip
+AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (repeat, Runnable.require_sources)
 
 
 def impossible(

@@ -11,7 +11,6 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from random import Random
 from typing import Any, NamedTuple, cast
@@ -19,10 +18,10 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from matbench import workloads
-from matbench.analysis import block_times
 from matbench.analysis.block_times import BlockSample
 from matbench.backends.protocol import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
-from matbench.bench.loop import SLOW_NS, Sampler, clock, sample_until_known, timing_of
+from matbench.bench.kernel_arguments import arguments as arguments_of
+from matbench.bench.loop import Sampler, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.runnable import Runnable
@@ -32,7 +31,6 @@ from matbench.errors import CaseError
 from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
 from matbench.workloads.matmul import trials
-from matbench.workloads.oracle import Array
 from matbench.workloads.rounding import stored
 
 #: The most sets of buffers; with guards, these fit on any device.
@@ -113,6 +111,9 @@ class Launches:
     each launch is verified before the other case's turn. `which` round it is tells what is known.
     """
 
+    #: The host's time of a call of a function, on a GPU.
+    host_ns: float | None = None
+
     def __init__(self, runnable: Runnable, seed: int | None = None, which: Round = FIRST) -> None:
         self.takes_turns = seed is not None
         self.round = which
@@ -127,38 +128,7 @@ class Launches:
         self._keys: Iterator[int] = (drawn(self.seed, index) for index in itertools.count())
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
-        self.verifying_ns = 0
-
-    def time(self) -> Times:
-        """Sample until the medians are known, then time the blocks, in the first round alone."""
-        times = Times()
-        for cold in [True] * self.options.cold + [False] * self.options.hot:
-            taken = sample_until_known(
-                self.sampler(cold=cold),
-                self.seed,
-                self.options,
-                self.backend.conditions,
-                cold=cold,
-                clock=clock(lambda: self.verifying_ns),
-                number=self.round.number,
-                earlier=self.round.cold_ns if cold else self.round.hot_ns,
-            )
-            times = times._replace(cold=taken) if cold else times._replace(hot=taken)
-            self.verify()
-        if self.round.number == 1 and self.built.clocked is not None:
-            timing = times.cold or times.hot
-            assert timing is not None
-            assert timing.median_ns is not None
-            is_short = timing.median_ns < SLOW_NS / 50
-            known_ns = None if is_short else timing.median_ns
-            sample = self.stamps(self.built.clocked, 5 if is_short else 1, known_ns)
-            with suppress(CaseError):  # no block has an end stamp
-                own = block_times.brief(
-                    sample, self.backend.info, clock_is_sm=self.backend.clock_is_sm
-                )
-                times = times._replace(blocks=own)
-        self.verify()
-        return times
+        self.launching_ns = 0  # the host's time of all samples' launches
 
     def untimed(self) -> None:
         """Some verified launches without timing: more if the inputs have little that can vary, or
@@ -170,7 +140,7 @@ class Launches:
         few |= is_matrix and min(problem.M, problem.N) < FEW_LINES
         launches = 8 if few else 2
         if key is not None:
-            self._keys, launches = iter([key]), 1
+            self._keys, launches = itertools.repeat(key), 1
         for _ in range(launches):
             self.once_ns()
         self.verify()
@@ -189,41 +159,23 @@ class Launches:
         case is ranked by. Another build may take `more` arguments."""
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
-        self._make_ready(launches)
-        taken_ns = self._clocked_ns(program or self.built.program, *more, is_cold=is_cold)
-        self._compare(launches)
-        return taken_ns
-
-    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        call = program.call(self.launch, [*self.runnable.arguments, *more])
+        self.runnable.make_ready(launches)
+        arguments = [*self.runnable.arguments, *more]
+        call = (program or self.built.program).call(self.launch, arguments)
         work = Work([call], is_cold=is_cold)
         if self.takes_turns:  # the host enqueues slowly after another process
             work = work._replace(hold=partial(self._hold, 1))
+        started = time.perf_counter_ns()
         taken_ns = self.backend.timed_ns(work)
+        self.launching_ns += time.perf_counter_ns() - started
         call.give()
+        self.runnable.compare(launches, at_once=self.takes_turns)
         return taken_ns
-
-    def _make_ready(
-        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
-    ) -> None:
-        """New inputs for successive launches, and no traces of earlier ones."""
-        started = time.perf_counter_ns()
-        self.runnable.write(launches, with_inputs=with_inputs)
-        self.runnable.ready([buffers for buffers, _ in launches])
-        self.backend.synchronize()
-        self.verifying_ns += time.perf_counter_ns() - started
-
-    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
-        started = time.perf_counter_ns()
-        self.runnable.compare(launches)
-        if self.takes_turns:
-            self.runnable.require_right(self.samples.verdicts())
-        self.verifying_ns += time.perf_counter_ns() - started
 
     def block(self, least_s: float) -> Block:
         """Launches without a pause for at least so long; see `sustained`."""
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
-        self._make_ready(launches)
+        self.runnable.make_ready(launches)
         if self._per_look == 0:
             look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
             wanted = round(look_ns / self._without_pause_ns(1))
@@ -234,8 +186,7 @@ class Launches:
         while ended_ns - began_ns < 1e9 * least_s:
             means_ns.append(self._without_pause_ns(count))
             ended_ns = time.perf_counter_ns()
-        self._compare(launches)
-        self.runnable.require_right(self.samples.verdicts())
+        self.runnable.compare(launches, at_once=True)
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
     def _without_pause_ns(self, count: int) -> float:
@@ -289,13 +240,16 @@ class Launches:
             launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
         else:
             _, launches = self._laid_out(count, keys)
-        self._make_ready(launches)
-        taken = self._launched_ns(launches)
-        self._compare(launches)
-        return taken
+        self.runnable.make_ready(launches)
+        started = time.perf_counter_ns()
+        taken_ns = self._launched_ns(launches)
+        self.launching_ns += time.perf_counter_ns() - started
+        self.runnable.compare(launches, at_once=self.takes_turns)
+        return taken_ns
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
-        given = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
+        case = self.runnable.case
+        given = [arguments_of(case, buffers.named) for buffers, _ in launches]
         first, *rest = [self.built.program.call(self.launch, values) for values in given]
         hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
         work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
@@ -311,7 +265,6 @@ class Launches:
     ) -> tuple[BatchArena, list[tuple[Buffers, Draw]]]:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
-        started = time.perf_counter_ns()
         arena = self.runnable.arena(_with_decoys(self._sets_in_cache()))
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
@@ -321,8 +274,6 @@ class Launches:
         moved = [self.runnable.buffers.moved(matrices) for matrices in sets]
         for buffers in moved[len(keys) :]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-            self.runnable.poison_workspace(buffers)
-        self.verifying_ns += time.perf_counter_ns() - started
         return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
 
     def _surprise(self, count: int) -> None:
@@ -330,10 +281,9 @@ class Launches:
         is found out: by what it keeps for them, and because an input changes."""
         if "surprises" not in self.options.checks:
             return
-        started, verified_ns = time.perf_counter_ns(), self.verifying_ns
         self.runnable.require_right(self.samples.verdicts())
         arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
-        self._make_ready(launches)
+        self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
         own = [arena.buffer, self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
@@ -342,12 +292,12 @@ class Launches:
         self._launched_ns(launches)
         if self.kernels.hashed(key, *others) != before:
             raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
-        self._compare(launches)
-        self.runnable.require_right(self.samples.verdicts())
+        self.runnable.compare(launches, at_once=True)
 
         _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
-        self._make_ready(launches, with_inputs=False)
-        *arguments, last = [self.runnable.arguments_for(buffers) for buffers, _ in launches]
+        self.runnable.make_ready(launches, with_inputs=False)
+        case = self.runnable.case
+        *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
         self._hold(len(launches))
         for values in arguments:
             self.built.program.launch(self.launch, values)
@@ -359,8 +309,7 @@ class Launches:
             raise self.runnable.wrong(
                 "surprises", "a number of A changed right before a launch, and C is wrong"
             )
-        self._compare(launches[:-1])
-        self.verifying_ns = verified_ns + time.perf_counter_ns() - started
+        self.runnable.compare(launches[:-1], at_once=self.takes_turns)
 
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
@@ -405,23 +354,12 @@ def _keys(count: int) -> list[int]:
 class FunctionLaunches(Launches):
     """Calls of a function, each with its own inputs and each verified."""
 
-    _host_ns: float | None = None
-    #: A and B of a call with fresh inputs.
-    _fresh: tuple[Array, Array] | None = None
-
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._kept_bytes: list[int] = []  # by each call
         self._between_bytes: list[int] = []  # before each: what others took meanwhile
         self._used_bytes: int | None = None  # after the last
-        self._complete: Callable[[], None] = lambda: None  # completes the inputs of the next call
         self._last_host_ns = 0.0  # the host's time of the last call
-
-    def time(self) -> Times:
-        if self.options.graph:
-            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
-        times = super().time()
-        return times._replace(host_ns=self._host_ns)
 
     def verify(self) -> None:
         super().verify()
@@ -436,30 +374,31 @@ class FunctionLaunches(Launches):
             if len(kept) >= enough:
                 more = f"{sum(kept) >> 20:,} MiB more after {len(kept)} calls"
                 raise self.runnable.wrong("growth", f"memory grows with every call: {more}")
-            super().once_ns()
+            self._called_ns(next(self._keys))
         super().verify()
 
     def sampler(self, *, cold: bool) -> Sampler:
+        if self.options.graph:
+            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
         return partial(self.once_ns, cold=cold)
 
     def once_ns(
         self, program: Program | None = None, *more: Argument, cold: bool | None = None
     ) -> float:
-        if self._host_ns is None and self.backend.info.kind == "gpu":
-            self._host_ns, host_ns = 0.0, []  # during these calls the device is not held
+        if self.host_ns is None and self.backend.info.kind == "gpu":
+            self.host_ns, host_ns = 0.0, []  # during these calls the device is not held
             for _ in range(_HOST_CALLS):
-                super().once_ns(program, *more, cold=cold)
+                self._called_ns(next(self._keys), cold=cold)
                 host_ns.append(self._last_host_ns)
-            self._host_ns = statistics.median(host_ns)
+            self.host_ns = statistics.median(host_ns)
         key = next(self._keys)
         if key % _FRESH == 0 and self._takes_fresh:
-            fresh_ns = self._fresh_ns(key)
+            fresh_ns = self._called_ns(key, is_fresh=True)
             self._taken_ns[0].append(fresh_ns)
             if self.options.replay is not None:
                 return fresh_ns
             key += 1
-        self._keys = itertools.chain([key], self._keys)
-        taken_ns = super().once_ns(program, *more, cold=cold)
+        taken_ns = self._called_ns(key, cold=cold)
         self._taken_ns[1].append(taken_ns)
         return taken_ns
 
@@ -475,30 +414,43 @@ class FunctionLaunches(Launches):
         is_small = numbers <= _LARGEST_FRESH
         return is_matrix and is_small and trials.takes_whole_numbers(problem, contract)
 
-    def _fresh_ns(self, key: int) -> float:
-        """A call with whole numbers, which are no earlier inputs in another order: a function could
-        know these again, and put together C of what it has kept."""
-        self._fresh = trials.whole_numbers(self.runnable.case.problem, key)
-        self._keys = itertools.chain([key], self._keys)
-        try:
-            return super().once_ns()
-        finally:
-            self._fresh = None
+    def _called_ns(self, key: int, *, is_fresh: bool = False, cold: bool | None = None) -> float:
+        """A call on the sample of a key.
 
-    def _compare(self, launches: list[tuple[Buffers, Draw]]) -> None:
-        if self._fresh is None:
-            super()._compare(launches)
-            return
-        started, [(buffers, draw)] = time.perf_counter_ns(), launches
+        If it `is_fresh`, on whole numbers, which are no earlier inputs in another order: a function
+        could know these again, and put together C of what it has kept.
+        """
+        buffers, fresh = self.runnable.buffers, None
+        launches = [(buffers, self.samples.draw(key))]
+        self.runnable.make_ready(launches)
+        if is_fresh:
+            fresh = trials.whole_numbers(self.runnable.case.problem, key)
+            dtype, storage = self.samples.given.dtype, self.samples.contract.storage
+            for index, values in enumerate(fresh):
+                numbers = stored(values.astype(dtype), storage)
+                self.backend.write(buffers.inputs[index].data, numbers)
+                buffers.copy(self.kernels, 0, "place", index)
+        taken_ns = self._clocked_ns(is_cold=self.options.cold if cold is None else cold)
+        if fresh is None:
+            self.runnable.compare(launches, at_once=self.takes_turns)
+            return taken_ns
         buffers.copy(self.kernels, 0, "take")
         C = self.runnable.result_on_host(self.samples.given)
-        if (rows := trials.wrong_rows(*self._fresh, C, draw.key)).size:
+        if (rows := trials.wrong_rows(*fresh, C, key)).size:
             raise self.runnable.wrong(
                 "samples",
-                f"with the inputs of --replay {draw.key:x}, which are no earlier ones in another "
+                f"with the inputs of --replay {key:x}, which are no earlier ones in another "
                 f"order: {rows.size:,} of {len(C):,} rows of C wrong, first row {rows[0]:,}",
             )
-        self.verifying_ns += time.perf_counter_ns() - started
+        return taken_ns
+
+    def _incomplete(self) -> Callable[[], None]:
+        """Take a column out of A; what is returned completes it, right before a call."""
+        if "ready" not in self.options.checks:
+            return lambda: None
+        complete = self.samples.set_aside(self.runnable.buffers, self.runnable.case.kernel)
+        self.backend.synchronize()
+        return complete
 
     def _require_same_time(self) -> None:
         """`WrongError` if calls on fresh inputs take longer than the others.
@@ -514,8 +466,8 @@ class FunctionLaunches(Launches):
         fresh, others = list[float](), list[float]()
         while is_longer and len(fresh) < _MOST_COMPARED_CALLS:
             for _ in range(_COMPARED_CALLS):
-                fresh.append(self._fresh_ns(secrets.randbits(64)))
-                others.append(super().once_ns())
+                fresh.append(self._called_ns(secrets.randbits(64), is_fresh=True))
+                others.append(self._called_ns(next(self._keys)))
             is_longer = self._is_longer(min(fresh), others)
         known_fresh += fresh  # so that a single slow call is not looked at again and again
         known_others += others
@@ -530,8 +482,8 @@ class FunctionLaunches(Launches):
         least_ns = _FRESH_NS[self.backend.info.kind]
         return fresh_ns > _FRESH_SHARE * statistics.median(others) + least_ns
 
-    def _clocked_ns(self, program: Program, *more: Argument, is_cold: bool) -> float:
-        function = cast(Function, program)
+    def _clocked_ns(self, *, is_cold: bool) -> float:
+        function, complete = cast(Function, self.built.program), self._incomplete()
         used = function.used_bytes if "growth" in self.options.checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)
@@ -545,10 +497,12 @@ class FunctionLaunches(Launches):
         takes = "returned" in self.options.checks  # else its result is taken late
         once = call._replace(run=run, take=call.take if takes else lambda: None)
         # Keep the device busy while the host makes the call, unless the host is being timed.
-        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self._host_ns or 0.0))
+        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0))
         held_ns = min(held_ns, _LONGEST_HOLD_NS)
-        hold = partial(self.kernels.hold, round(held_ns)) if self._host_ns else lambda: None
-        taken_ns = self.backend.timed_ns(Work([once], hold, self._complete, is_cold=is_cold))
+        hold = partial(self.kernels.hold, round(held_ns)) if self.host_ns else lambda: None
+        started = time.perf_counter_ns()
+        taken_ns = self.backend.timed_ns(Work([once], hold, complete, is_cold=is_cold))
+        self.launching_ns += time.perf_counter_ns() - started
         self.backend.synchronize()
         if not takes:
             time.sleep(_LATE_S)
@@ -565,7 +519,7 @@ class FunctionLaunches(Launches):
 
     def _without_pause_ns(self, count: int) -> float:
         """By the host's clock, because the pauses that it makes are part of the calls."""
-        self._complete()
+        self._incomplete()()
         call = self.built.program.call(self.launch, self.runnable.arguments)
         began_ns = time.perf_counter_ns()
         own_ns = [ns for _ in range(count) if isinstance(ns := call.run(), float)]
@@ -574,20 +528,6 @@ class FunctionLaunches(Launches):
         call.take()
         call.give()
         return mean_ns
-
-    def _make_ready(
-        self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True
-    ) -> None:
-        self.built.program.prepare(self.runnable.arguments)
-        super()._make_ready(launches, with_inputs=with_inputs)
-        [(buffers, _)] = launches
-        for index, values in enumerate(self._fresh or ()):
-            numbers = stored(values.astype(self.samples.given.dtype), self.samples.contract.storage)
-            self.backend.write(buffers.inputs[index].data, numbers)
-            buffers.copy(self.kernels, 0, "place", index)
-        if "ready" in self.options.checks:
-            self._complete = self.samples.set_aside(buffers, self.runnable.case.kernel)
-            self.backend.synchronize()
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

@@ -34,20 +34,6 @@ SLOW_NS = 100e6
 Sampler = Callable[[], float]
 
 
-def clock(verifying_ns: Callable[[], int]) -> Callable[[], int]:
-    """The host's time from now on, without verification, but at least half of all time.
-
-    The limit lets launches that are much shorter than their verification end in time, too.
-    """
-    began_ns, before_ns = time.perf_counter_ns(), verifying_ns()
-
-    def clock_ns() -> int:
-        passed = time.perf_counter_ns() - began_ns
-        return max(passed - (verifying_ns() - before_ns), passed // 2)
-
-    return clock_ns
-
-
 def sample_until_known(
     sample: Sampler,
     seed: int,
@@ -55,15 +41,16 @@ def sample_until_known(
     conditions: Callable[[], Conditions],
     *,
     cold: bool = False,
-    clock: Callable[[], int] = time.perf_counter_ns,
+    launching_ns: Callable[[], int] = time.perf_counter_ns,
     number: int = 1,
     earlier: Sequence[float] = (),
 ) -> Timing:
     """Take samples (nanoseconds) until the median is known to the requested uncertainty.
 
     If a GPU's clocks were throttled or varied meanwhile, up to two more attempts are made. The most
-    stable attempt counts, with notes if it was not stable either. `clock` gives the nanoseconds
-    that count towards the time limit.
+    stable attempt counts, with notes if it was not stable either. `launching_ns`, the host's time
+    of launches alone, counts towards the time limit, but at least half of all time: so launches
+    that are much shorter than their verification end in time, too.
 
     If there are several rounds, this is the one with that `number`: all samples count, also those
     `earlier`, but the result has only its own.
@@ -93,24 +80,30 @@ def sample_until_known(
             least = least if launch_ns < _QUICK_NS else 1
             rule = rule.of_round(number, rounds, len(earlier), least)
         samples, during = [*earlier], [conditions()] if number == 1 else []
-        started = looked = clock()
-        stopped = None
+        began_ns, before_ns = time.perf_counter_ns(), launching_ns()
+        looked_ns, stopped = 0, None
         while stopped is None:
             samples.append(positive(sample()))
-            now = clock()
-            stopped = rule.decide(samples, now - started)
-            if stopped is not None or now - looked > _LOOK_AT_CLOCKS_NS:
+            passed_ns = time.perf_counter_ns() - began_ns
+            spent_ns = max(launching_ns() - before_ns, passed_ns // 2)
+            stopped = rule.decide(samples, spent_ns)
+            if stopped is not None or spent_ns - looked_ns > _LOOK_AT_CLOCKS_NS:
                 during.append(conditions())
-                looked = now
+                looked_ns = spent_ns
         own, notes = samples[len(earlier) :], unrest(during)
         if best is None or len(notes) < len(best.notes):
-            best = msgspec.structs.replace(
-                timing_of(own, seed, graph=options.graph and not cold, notes=notes),
+            best = Timing(
+                samples_ns=tuple(own),
                 rounds=() if options.rounds == 1 else (len(own),),
+                median_ns=float(np.median(own)),
+                interval_ns=statistics.median_interval(own),
+                graph=options.graph and not cold,
                 warmups=len(warmups),
                 settled=stopped == statistics.SETTLED,
                 stopped=stopped,
                 conditions=(*idle, *during),
+                seed=f"{seed:x}",
+                notes=notes,
             )
         best = msgspec.structs.replace(best, attempts=attempt)
         if not notes:
@@ -138,7 +131,7 @@ def sample_in_turns(
     samplers: Sequence[Sampler],
     plan: statistics.ComparisonPlan,
     seed: int,
-    clock: Callable[[], int] = time.perf_counter_ns,
+    launching_ns: Callable[[], int] = time.perf_counter_ns,
     *,
     is_warm: bool = False,
     place: Callable[[int], None] | None = None,
@@ -146,14 +139,14 @@ def sample_in_turns(
     """Samples of a baseline and a candidate, pair by pair, until the plan has a verdict.
 
     The order within each pair is random, with a seed, so that neither side gains from coming
-    second. `clock` gives the nanoseconds that count towards the time limit. Unless the device
-    `is_warm`, two samples of each are taken before, which do not count. `place` puts data and code
+    second. Time counts as in `sample_until_known`. Unless the device `is_warm`, two samples of each
+    are taken before, which do not count. `place` puts data and code
     at other places, between blocks of pairs that it gets the number of.
     """
     samples: tuple[list[float], list[float]] = ([], [])
     for sample in () if is_warm else (*samplers, *samplers):
         sample()
-    started, starts = clock(), [0]
+    began_ns, before_ns, starts = time.perf_counter_ns(), launching_ns(), [0]
     for pair, order in enumerate(statistics.interleaved_order(plan.looks[-1], seed)):
         if place is not None and pair == statistics.end_of_block(starts[-1]):
             place(len(starts))
@@ -162,7 +155,9 @@ def sample_in_turns(
                 sample()  # a warm-up
         for which in order:
             samples[which].append(positive(samplers[which]()))
-        comparison = plan.decide(*samples, clock() - started, starts)
+        passed_ns = time.perf_counter_ns() - began_ns
+        spent_ns = max(launching_ns() - before_ns, passed_ns // 2)
+        comparison = plan.decide(*samples, spent_ns, starts)
         if comparison is not None:
             return samples, comparison
     raise AssertionError("a plan ends at its last look")
@@ -171,7 +166,7 @@ def sample_in_turns(
 def timing_of(
     samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """Samples with their median and its interval; `seed` is that of the inputs."""
+    """A given number of samples; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),

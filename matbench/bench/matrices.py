@@ -14,6 +14,7 @@ padded, batched or 16-bit), inputs are copied to its own matrices before a launc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Literal, NamedTuple
@@ -23,6 +24,11 @@ import numpy.typing as npt
 
 from matbench.backends.protocol import Buffer
 from matbench.bench.device_kernels import (
+    OUTSIDE_BYTES,
+    OUTSIDE_C,
+    OUTSIDE_C_NARROW,
+    OUTSIDE_INPUTS,
+    OUTSIDE_NARROW,
     OUTSIDE_WORKSPACE,
     UNWRITTEN,
     UNWRITTEN_NARROW,
@@ -30,8 +36,8 @@ from matbench.bench.device_kernels import (
     DeviceKernels,
 )
 from matbench.bench.kernel_arguments import Memory
-from matbench.errors import CaseError
-from matbench.model import MatrixLayout, Storage
+from matbench.errors import CaseError, OutOfMemoryError
+from matbench.model import WORKSPACE, MatrixLayout, Storage
 
 #: Guards have so many rows that far out-of-bounds writes are noticed, and reach no other buffer.
 GUARD_ROWS = 256
@@ -49,7 +55,8 @@ _BETWEEN = OUTSIDE_WORKSPACE
 class Extent:
     """A matrix that is to be allocated: its lines of `width` words begin `pitch` words apart.
 
-    A word is one number, of 1, 2, 4 or 8 bytes. `guard` is the value of the words around it.
+    A word is one number, of 1, 2, 4 or 8 bytes. `guard` is the value of the words around it: by
+    default that of inputs, or of C.
     """
 
     name: str
@@ -57,9 +64,13 @@ class Extent:
     pitch: int
     width: int
     word_bytes: int
-    guard: int
+    guard: int = 0
 
     def __post_init__(self) -> None:
+        if self.guard == 0:
+            narrow = {1: OUTSIDE_BYTES, 2: OUTSIDE_C_NARROW if self.name == "C" else OUTSIDE_NARROW}
+            wide = OUTSIDE_C if self.name == "C" else OUTSIDE_INPUTS
+            self.guard = narrow.get(self.word_bytes, wide)
         self.words = self.lines * self.pitch
         self.nbytes = self.word_bytes * max(self.words, 1)  # an empty workspace has an address, too
         #: A word of the guard; one of 8 bytes is the value twice.
@@ -192,7 +203,8 @@ class Arena:
 def allocated(
     memory: Memory, kernels: DeviceKernels, extents: Sequence[Extent], guard_rows: int
 ) -> tuple[Guarded, ...]:
-    """Matrices in one allocation, each between two guards of at least so many rows; 0: without."""
+    """Matrices in one allocation or, if that is more than the device allows, in one each; between
+    guards of at least so many rows, or without any."""
     starts, at = [], 0
     for extent in extents:
         guard = 0
@@ -201,7 +213,18 @@ def allocated(
             guard = aligned(extent.word_bytes * min(words, _LARGEST_GUARD_WORDS))
         starts.append((at, at + guard))
         at = aligned(at + guard + extent.nbytes) + guard
-    arena = Arena(memory, kernels, at)
+    try:
+        arena = Arena(memory, kernels, at)
+    except OutOfMemoryError:
+        if len(extents) == 1:
+            raise
+        made: list[Guarded] = []
+        with ExitStack() as unwind:
+            for extent in extents:
+                made += allocated(memory, kernels, [extent], guard_rows)
+                unwind.callback(made[-1].arena.release)
+            unwind.pop_all()
+        return tuple(made)
     ends = [*(before for before, _ in starts[1:]), at]
     for extent, (before, start), after in zip(extents, starts, ends, strict=True):
         size, end = extent.word_bytes, start + extent.nbytes
@@ -294,6 +317,10 @@ class Buffers:
         self.results: tuple[Guarded, ...] = (*self.given[len(self.inputs) :], *workspace)
         #: Everything that it receives and could write to, and the allocations of that.
         self.passed: tuple[Guarded, ...] = (*self.given, *workspace, *self.scales)
+        #: The memory of each, by the name of the kernel's argument.
+        self.named = {matrix.extent.name: matrix.data for matrix in (*self.given, *self.scales)}
+        if self.workspace is not None:
+            self.named[WORKSPACE] = self.workspace.data
         self.arenas = list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
         #: The products of a batch.
         self.items = range(own.batch if own is not None else 1)

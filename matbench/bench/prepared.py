@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,15 +15,7 @@ import psutil
 from matbench import workloads
 from matbench.backends.protocol import Buffer
 from matbench.bench import kernel_arguments
-from matbench.bench.device_kernels import (
-    OUTSIDE_BYTES,
-    OUTSIDE_C,
-    OUTSIDE_C_NARROW,
-    OUTSIDE_INPUTS,
-    OUTSIDE_NARROW,
-    OUTSIDE_WORKSPACE,
-    DeviceKernels,
-)
+from matbench.bench.device_kernels import OUTSIDE_WORKSPACE, DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated
 from matbench.cache import Cache
@@ -154,37 +146,31 @@ class Prepared(Memory):
         while len(self._sets) >= _MOST_SETS:
             for arena in self._sets.pop(next(iter(self._sets))).arenas:
                 arena.release()
-        scales = [
-            self._extent(name, scaling.shape(self.contract.scales, buffer, self.problem), 4)
-            for buffer, name in SCALE_OF.items()
-            if self.contract.scales is not None
-        ]
-        count = len(self.workload.reads)
+        extents, scales, count = list[Extent](), list[Extent](), len(self.workload.reads)
+        if self.contract.scales is not None:
+            for buffer, name in SCALE_OF.items():
+                rows, columns = scaling.shape(self.contract.scales, buffer, self.problem)
+                scales.append(Extent(name, rows, columns, columns, 4))
         if own is None or plain is None:
             word_bytes = WORD_BYTES[self.contract.storage]
-            inputs = [
-                self._extent(name, self.workload.shape(name, self.problem), word_bytes)
-                for name in self.workload.reads
+            shapes = [
+                (name, self.workload.shape(name, self.problem)) for name in self.workload.reads
             ]
-            C = self._extent("C", shape, 8 if self.contract.result == "float64" else 4)
-            extents = [*inputs, C, *scales]
-            made = self._allocated(extents)
+            extents = [Extent(name, m, n, n, word_bytes) for name, (m, n) in shapes]
+            extents += [
+                Extent("C", *shape, shape[1], 8 if self.contract.result == "float64" else 4)
+            ]
+            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
             buffers = Buffers(made[:count], made[count], None, scales=made[count + 1 :])
         else:
-            matrices = [
-                kernel_arguments.matrix(own, self.problem, name) for name in self.workload.buffers
-            ]
-            extents = [
-                self._extent(
-                    name, matrix.shape[1:], WORD_BYTES[matrix.storage],
-                    width=matrix.place.width, items=matrix.batch,
-                )
-                for name, matrix in zip(self.workload.buffers, matrices, strict=True)
-            ]  # fmt: skip
-            made = self._allocated([*extents, *scales])
+            names = self.workload.buffers
+            matrices = [kernel_arguments.matrix(own, self.problem, name) for name in names]
+            for name, (storage, place, _, batch) in zip(names, matrices, strict=True):
+                lines, word_bytes = batch * place.lines, WORD_BYTES[storage]
+                extents.append(Extent(name, lines, place.pitch, place.width, word_bytes))
+            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
             places = tuple(matrix.place for matrix in matrices)
-            last = matrices[-1]
-            laid_out = Own(made[: count + 1], places, last.batch, last.storage)
+            laid_out = Own(made[: count + 1], places, matrices[-1].batch, matrices[-1].storage)
             buffers = Buffers(plain.inputs, plain.C, laid_out, scales=made[count + 1 :])
         if kernel is not None and scales:
             of_scales = [
@@ -193,22 +179,6 @@ class Prepared(Memory):
             buffers = replace(buffers, scale_places=tuple(scale.place for scale in of_scales))
         self._sets[key] = buffers
         return buffers
-
-    def _allocated(self, extents: Sequence[Extent]) -> tuple[Guarded, ...]:
-        """Matrices in one allocation or, if that is more than the device allows, in one each."""
-        made: list[Guarded] = []
-        try:
-            return allocated(self, self.kernels, extents, self._guard_rows)
-        except OutOfMemoryError:
-            pass
-        try:
-            for extent in extents:
-                made += allocated(self, self.kernels, [extent], self._guard_rows)
-        except OutOfMemoryError:
-            for matrix in made:
-                matrix.arena.release()
-            raise
-        return tuple(made)
 
     def move(self) -> None:
         """Free all matrices that kernels work on; `buffers` returns others, at other places."""
@@ -281,17 +251,3 @@ class Prepared(Memory):
         buffer = self.upload(np.ascontiguousarray(values))
         self.kernels.start("memory.cu", "mask_words", buffer, values.size, key, size=values.size)
         return Answer(buffer, key)
-
-    def _extent(
-        self,
-        name: str,
-        lines: tuple[int, int],
-        word_bytes: int,
-        *,
-        width: int | None = None,
-        items: int = 1,
-    ) -> Extent:
-        outside = OUTSIDE_C if name == "C" else OUTSIDE_INPUTS
-        narrow = OUTSIDE_C_NARROW if name == "C" else OUTSIDE_NARROW
-        guard = {1: OUTSIDE_BYTES, 2: narrow}.get(word_bytes, outside)
-        return Extent(name, items * lines[0], lines[1], width or lines[1], word_bytes, guard)

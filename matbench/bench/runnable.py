@@ -13,9 +13,9 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis import error_map
-from matbench.backends.protocol import Argument, Backend, Program
+from matbench.backends.protocol import Backend, Program
 from matbench.bench import diagnosis, kernel_arguments
-from matbench.bench.device_kernels import UNWORKED, UNWRITTEN, DeviceKernels
+from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
 from matbench.bench.matrices import BatchArena, Buffers
 from matbench.bench.options import Options
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -73,8 +73,8 @@ class Runnable:
             self.shape = 1, self.launch.blocks
         self._hashes = not options.checks.isdisjoint(("guards", "inputs", "decoys"))
         self._use_given()
-        self._key = secrets.randbits(64)
-        #: The hash of C after the first run on the reference.
+        #: The hash of C after the first run on the reference, with a key of this case's own.
+        self.key = secrets.randbits(64)
         self.first = 0
         self._last: list[tuple[Buffers, Draw]] = []
         self.accuracy: Accuracy | None = None
@@ -87,7 +87,7 @@ class Runnable:
             workspace = self.prepared.workspace(self.launch.workspace_bytes)
             self.buffers = replace(buffers, workspace=workspace)
         self.C, self.result = buffers.C, buffers.given[-1]
-        self.arguments = self.arguments_for(self.buffers)
+        self.arguments = kernel_arguments.arguments(self.case, self.buffers.named)
 
     def arena(self, most: int) -> BatchArena:
         """Memory for so many sets of this kernel's buffers, made on first use."""
@@ -108,56 +108,54 @@ class Runnable:
         self.release()
         self._use_given()
 
-    def arguments_for(self, buffers: Buffers) -> list[Argument]:
-        """The kernel's arguments for these buffers."""
-        named = {matrix.extent.name: matrix.data for matrix in buffers.given}
-        if buffers.workspace is not None:
-            named[WORKSPACE] = buffers.workspace.data
-        named |= {scales.extent.name: scales.data for scales in buffers.scales}
-        return kernel_arguments.arguments(self.case, named)
-
-    def hashed_result(self) -> int:
-        """The hash of C, with a key of this case's own."""
-        return self.kernels.hashed(self._key, self.result.data)
-
     def require_sources(self) -> None:
         """`WrongError` if matbench's copy of the inputs changed."""
         if "sources" in self.options.checks and not self.prepared.is_intact():
             found = "wrote to memory that is not its own: matbench's copy of the inputs"
             raise self.wrong("sources", found)
 
-    def ready(self, sets: Sequence[Buffers] = (), *, restored: bool = True) -> None:
-        """Remove everything from earlier launches that launches on these sets of buffers could use;
-        by default on the first set."""
-        checks = self.options.checks
-        for buffers in sets or [self.buffers]:
-            self.poison_workspace(buffers)
-        if restored and "variables" in checks:
-            self.built.program.restore()
-        if "persisting" in checks:
-            self.backend.reset_cache()
-        static = self.built.program.resources.static_shared_bytes  # None: a library does not say
-        if "shared" in checks and (static != 0 or self.launch.shared_bytes > 0):
-            self.kernels.poison_shared()
+    def make_ready(
+        self,
+        launches: Sequence[tuple[Buffers, Draw]],
+        *,
+        with_inputs: bool = True,
+        restored: bool = True,
+    ) -> None:
+        """New inputs for successive launches, and nothing left of others that these could use.
 
-    def poison_workspace(self, buffers: Buffers) -> None:
-        if buffers.workspace is not None and "poison" in self.options.checks:
-            self.kernels.fill(buffers.workspace.data, 0, buffers.workspace.extent.words, UNWORKED)
-
-    def write(self, launches: Sequence[tuple[Buffers, Draw]], *, with_inputs: bool = True) -> None:
-        """New inputs for successive launches, and the hash of all memory but their results."""
+        All memory but their results is hashed; without their inputs, if one of these will change.
+        """
+        checks, program = self.options.checks, self.built.program
+        program.prepare(self.arguments)
         for buffers, draw in launches:
             self.samples.write(buffers, draw)
         if self._hashes:
             self.samples.hash_before([sets for sets, _ in launches], with_inputs=with_inputs)
+        if restored and "variables" in checks:
+            program.restore()
+        if "persisting" in checks:
+            self.backend.reset_cache()
+        static = program.resources.static_shared_bytes  # None: a library does not say
+        if "shared" in checks and (static != 0 or self.launch.shared_bytes > 0):
+            self.kernels.poison_shared()
+        self.backend.synchronize()
 
-    def compare(self, launches: Sequence[tuple[Buffers, Draw]], *, accuracy: bool = False) -> None:
-        """Compare the results of the launches, and all other memory with what it was."""
+    def compare(
+        self,
+        launches: Sequence[tuple[Buffers, Draw]],
+        *,
+        accuracy: bool = False,
+        at_once: bool = False,
+    ) -> None:
+        """Compare the results of the launches, and all other memory with what it was; `at_once`:
+        `WrongError` if they are not right, which else comes with the verdicts."""
         if self._hashes:
             self.samples.hash_after()
         for buffers, draw in launches:
             self.samples.compare(buffers, draw, self.bound, accuracy=accuracy)
         self._last = list(launches)
+        if at_once:
+            self.require_right(self.samples.verdicts())
 
     def compare_again(self) -> None:
         """`WrongError` unless C is what the inputs of the last launches make it; other memory may
@@ -173,9 +171,7 @@ class Runnable:
         self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
     ) -> None:
         """Launch on these inputs, and wait."""
-        self.built.program.prepare(self.arguments)
-        self.write([(self.buffers, draw)])
-        self.ready(restored=restored)
+        self.make_ready([(self.buffers, draw)], restored=restored)
         (launch or self.start)()
         self.backend.synchronize()
 
@@ -183,29 +179,25 @@ class Runnable:
         """Start one launch on the first set of buffers, as they are."""
         self.built.program.launch(self.launch, self.arguments)
 
-    def compared(self, draw: Draw) -> Accuracy:
-        """Compare C on a trial; the verdicts are still to be read."""
-        self.compare([(self.buffers, draw)], accuracy=True)
-        is_vector = self.case.problem.workload != workloads.DEFAULT
-        C = self.result_on_host(draw.trial) if is_vector else np.empty(0)
-        return self.samples.accuracy(C, draw.trial, self.bound)
-
     def require_right_trial(
         self,
         trial: DeviceTrial,
-        check: str,
+        check: str = "",
         launch: Callable[[], None] | None = None,
         *,
         restored: bool = True,
         why: str = "",
     ) -> Accuracy:
-        """Run once and check everything. `why` a wrong result is the check's.
+        """Run once and check everything; C if it is for a `check`. `why` a wrong result is its.
 
         All products of a batch are equal here, but not in samples.
         """
         draw = Draw(trial)
         self.run(draw, launch, restored=restored)
-        accuracy = self.compared(draw)
+        self.compare([(self.buffers, draw)], accuracy=True)
+        is_vector = self.case.problem.workload != workloads.DEFAULT
+        C = self.result_on_host(trial) if is_vector else np.empty(0)
+        accuracy = self.samples.accuracy(C, trial, self.bound)
         verdicts = self.samples.verdicts()
         self.require_untouched(verdicts)
         for verdict in verdicts if check in self.options.checks else ():

@@ -20,7 +20,7 @@ import numpy as np
 from matbench import workloads
 from matbench.backends.protocol import Argument, Buffer
 from matbench.bench import kernel_arguments
-from matbench.bench.device_kernels import THREADS, UNWRITTEN
+from matbench.bench.device_kernels import THREADS, UNWORKED, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -83,6 +83,12 @@ class Samples:
         #: What samples are made from.
         self.given = prepared.signed if self.signed else prepared.reference
         self._is_matrix = self.problem.workload == workloads.DEFAULT
+        # There are enough terms for sparse rows, and the kernel takes the small ones.
+        is_wide = self.contract.storage not in (*EIGHT_BITS, *INTEGERS)
+        is_wide &= self.contract.exponents[0] <= -126
+        is_long = self.problem.K >= oracle.LEAST_SPARSE
+        #: Whether samples have sparse rows.
+        self.is_sparse = self.given.norms is not None and is_long and is_wide
         self._file = f"{self.problem.workload}/samples.cu"
         blocks, allocate, problem = self.kernels.blocks, prepared.allocate, self.problem
         self.partial = self.kernels.partial
@@ -112,11 +118,15 @@ class Samples:
         return Draw(self.given, key, is_changed=True)
 
     def write(self, buffers: Buffers, draw: Draw) -> None:
-        """Write the inputs of a launch, and poison to C, or what the kernel reads there."""
+        """Write the inputs of a launch, and poison to its workspace and to C, or what the kernel
+        reads there."""
         for item in buffers.items:
             self._write(buffers, draw, _key_of(draw.key, item))
             for index in range(len(buffers.given)):
                 buffers.copy(self.kernels, item, "place", index)
+        if self.poison and buffers.workspace is not None:
+            extent, _, _, data = buffers.workspace
+            self.kernels.fill(data, 0, extent.words, UNWORKED)
 
     def compare(
         self, buffers: Buffers, draw: Draw, bound: oracle.Bound, *, accuracy: bool = False
@@ -136,7 +146,7 @@ class Samples:
                 self._draw_order(draw, key)
                 contents = C.data if trial.C is None else trial.C
                 norms = trial.norms or (self.partial, self.partial)
-                has_S = not (draw.is_changed and self._is_sparse(draw) and bound.is_of_T)
+                has_S = not (draw.is_changed and self.is_sparse and bound.is_of_T)
                 self._start(
                     "matrix_compare", C.data, R, S, R_key, S_key, int(S is R), *trial.inputs,
                     contents, int(trial.C is not None), *self._order, *self._scales(trial), *norms,
@@ -309,8 +319,7 @@ class Samples:
         """The scales that inputs are made from, whether there are any, and what has one."""
         groups = scaling.GROUPS[self.contract.scales]
         scales = trial.scales or (self.partial, self.partial)
-        sizes = groups.rows, groups.columns, groups.terms
-        return *scales, int(trial.scales is not None), *sizes
+        return *scales, int(trial.scales is not None), *groups
 
     def _draw_order(self, draw: Draw, key: int) -> None:
         """Draw the order of a product, unless it is there, and a hash shows that no kernel has
@@ -320,17 +329,9 @@ class Samples:
         self._hashed, self._drawn = None, (draw, key)
         problem, is_sample = self.problem, draw.is_changed
         up, down = oracle.shifts(self.contract)
-        sparse = is_sample and self._is_sparse(draw)
-        switches = int(self.vary and draw.is_changed), int(self.select and is_sample), int(sparse)
-        sizes, groups = (problem.M, problem.N, problem.K), self._scales(draw.trial)[3:]
+        switches = (int(is_sample and on) for on in (self.vary, self.select, self.is_sparse))
+        sizes, groups = (problem.M, problem.N, problem.K), scaling.GROUPS[self.contract.scales]
         self._start("draw_order", key, *sizes, up, down, *switches, *groups, *self._order)
-
-    def _is_sparse(self, draw: Draw) -> bool:
-        """Whether there are enough terms for sparse rows, and the kernel takes the small ones."""
-        is_narrow = self.contract.storage in (*EIGHT_BITS, *INTEGERS)
-        is_wide = not is_narrow and self.contract.exponents[0] <= -126
-        is_long = self.problem.K >= oracle.LEAST_SPARSE
-        return draw.trial.norms is not None and is_long and is_wide
 
     def _write(self, buffers: Buffers, draw: Draw, key: int) -> None:
         trial, C, problem, self._hashed = draw.trial, buffers.C, self.problem, None

@@ -16,12 +16,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from matbench import workloads
-from matbench.analysis import limits
+from matbench.analysis import block_times, limits
 from matbench.backends.protocol import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
-from matbench.bench.loop import Sampler
+from matbench.bench.loop import SLOW_NS, Sampler, sample_until_known
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.runnable import Built, Runnable, WrongError
@@ -31,7 +31,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import host_file, includes
 from matbench.model import BuildKey, Case, NumericContract, Problem
-from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome
+from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome, Timing
 from matbench.workloads import oracle
 
 P = ParamSpec("P")
@@ -75,6 +75,7 @@ class Session:
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
         self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
+        self._beside: Session | None = None  # keeps another problem beside the measured one
         self._bandwidth: limits.Bandwidth | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
         self._right: set[tuple[BuildKey, Problem]] = set()  # those that were right on every trial
@@ -87,7 +88,9 @@ class Session:
         known, asked = self._prepared, (problem, contract)
         if known is not None and not known.is_spoiled and (known.problem, known.contract) == asked:
             return
-        self._forget()
+        if known is not None:
+            self._prepared = None
+            known.release()
         self._prepared = Prepared(
             self.kernels, problem, contract, self.cache, guards=self.options.guarded,
             is_masked="mask" in self.options.checks,
@@ -103,15 +106,84 @@ class Session:
         """The plain build of a case, for a feature's task."""
         return self._build(case, ("plain",)).program
 
-    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
-        """Check and time a case in a round; `CaseError` if the kernel could not run.
+    def measure(
+        self,
+        case: Case,
+        which: Round = FIRST,
+        times_of: Callable[[Runnable], Times] | None = None,
+        variants: tuple[Variant, ...] | None = None,
+    ) -> Outcome:
+        """Check and time a case in a round, or as `times_of` it does; `CaseError` if the kernel
+        could not run.
 
-        In later rounds, the trials that it passed in this process are not run again.
+        In later rounds, the trials that it passed in this process are not run again. If it may be
+        right except that it reads C, which BLAS forbids if beta is 0, it is run again with numbers
+        in C, which must not affect the result.
         """
-        if which.is_sustained:
-            return self.outcome_after(case, self._sustained)
-        timed = self.options.timed and self.options.replay is None
-        return self.outcome_after(case, partial(self._timed, which) if timed else self.untimed)
+        if times_of is None:
+            is_timed = self.options.timed and self.options.replay is None
+            times_of = partial(self._timed, which) if is_timed else self.untimed
+            times_of = self._sustained if which.is_sustained else times_of
+        case = self._as_it_reads(case)
+        built = self._build(case, variants)
+        try:
+            with self._runnable(case, built) as runnable:
+                times = times_of(runnable)
+            if built.reordered is not None and case.build_key not in self._reordered:
+                shared = self.backend, self.cache, self.options, self.kernels
+                self._beside = self._beside or Session(*shared)
+                for one in checks.reordered_cases(case):
+                    with self._beside._runnable(one, built) as small:
+                        if checks.require_any_order(small):
+                            break
+                self._reordered.add(case.build_key)
+        except WrongError as wrong:
+            if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
+                self._reading_C.add(case.build_key)
+                again = self.measure(case, which, times_of, variants)
+                if again.status == "measured":
+                    return again
+                self._reading_C.discard(case.build_key)  # there is another mistake
+            return self._outcome(case, runnable.accuracy, variants=variants, wrong=wrong)
+        return self._outcome(case, runnable.accuracy, times, variants=variants)
+
+    def _timed(self, which: Round, runnable: Runnable) -> Times:
+        """Sample until the medians are known; in the first round, time the blocks, too."""
+        options, backend, timings = self.options, self.backend, dict[bool, Timing]()
+        launches, blocks = launches_of(runnable, which=which), None
+        with self._checked(runnable, again=which.number > 1):
+            for cold in [True] * options.cold + [False] * options.hot:
+                timings[cold] = sample_until_known(
+                    launches.sampler(cold=cold), launches.seed, options, backend.conditions,
+                    cold=cold, launching_ns=lambda: launches.launching_ns, number=which.number,
+                    earlier=which.cold_ns if cold else which.hot_ns,
+                )  # fmt: skip
+                launches.verify()
+            timing = timings[options.cold]
+            assert timing.median_ns is not None
+            if which.number == 1 and runnable.built.clocked is not None:
+                is_short = timing.median_ns < SLOW_NS / 50
+                pairs, known_ns = (5, None) if is_short else (1, timing.median_ns)
+                is_sm = backend.clock_is_sm
+                sample = launches.stamps(runnable.built.clocked, pairs, known_ns)
+                with contextlib.suppress(CaseError):  # no block has an end stamp
+                    blocks = block_times.brief(sample, backend.info, clock_is_sm=is_sm)
+            launches.verify()
+        is_of_bytes = workloads.workload_of(runnable.case.problem).rate == "B/s"
+        if self._bandwidth is None and (is_of_bytes or backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # for example, too little memory
+                self._bandwidth = bandwidth.measured(backend, self.cache)
+        notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=options.cold)
+        if options.sustained_s is not None and runnable.case.problem.beta:
+            notes += (_NOT_SUSTAINED,)
+        return Times(
+            cold=timings.get(True),
+            hot=timings.get(False),
+            blocks=blocks,
+            copy_bytes_per_s=self._bandwidth and self._bandwidth.copy_bytes_per_s,
+            notes=notes,
+            host_ns=launches.host_ns,
+        )
 
     def forget(self) -> None:
         """Let go of all builds, and of what is known of them."""
@@ -120,9 +192,9 @@ class Session:
 
     def close(self) -> None:
         """Release all memory and the device."""
-        if "_beside" in vars(self):
-            self._beside._forget()
-        self._forget()
+        for session in (self._beside, self):
+            if session is not None and session._prepared is not None:
+                session._prepared.release()
         self.kernels.close()
         self.backend.close()
 
@@ -146,11 +218,6 @@ class Session:
             prepared.is_spoiled = True
             raise
 
-    @cached_property
-    def _beside(self) -> Session:
-        """Keeps another problem beside the one that is measured."""
-        return Session(self.backend, self.cache, self.options, self.kernels)
-
     def _as_it_reads(self, case: Case) -> Case:
         """The case; if its kernel was found to read C, with numbers in C before a launch."""
         if case.kernel.reads or case.build_key not in self._reading_C:
@@ -158,58 +225,10 @@ class Session:
         kernel = msgspec.structs.replace(case.kernel, reads=("C",))
         return msgspec.structs.replace(case, kernel=kernel)
 
-    def outcome_after(
-        self,
-        case: Case,
-        measured: Callable[[Runnable], Times],
-        variants: tuple[Variant, ...] | None = None,
-    ) -> Outcome:
-        """The outcome of a case that is checked and `measured`.
-
-        If it may be right except that it reads C, which BLAS forbids if beta is 0, it is run again
-        with numbers in C, which must not affect the result.
-        """
-        case = self._as_it_reads(case)
-        built = self._build(case, variants)
-        try:
-            with self._runnable(case, built) as runnable:
-                times = measured(runnable)
-            if built.reordered is not None and case.build_key not in self._reordered:
-                for one in checks.reordered_cases(case):
-                    with self._beside._runnable(one, built) as small:
-                        if checks.require_any_order(small):
-                            break
-                self._reordered.add(case.build_key)
-        except WrongError as wrong:
-            if wrong.reads_C and case.problem.workload == "matmul" and case.problem.beta == 0:
-                self._reading_C.add(case.build_key)
-                again = self.outcome_after(case, measured, variants)
-                if again.status == "measured":
-                    return again
-                self._reading_C.discard(case.build_key)  # there is another mistake
-            return self._outcome(case, runnable.accuracy, variants=variants, wrong=wrong)
-        return self._outcome(case, runnable.accuracy, times, variants=variants)
-
     def untimed(self, runnable: Runnable) -> Times:
         with self._checked(runnable):
             launches_of(runnable).untimed()
         return Times()
-
-    def _timed(self, which: Round, runnable: Runnable) -> Times:
-        with self._checked(runnable, again=which.number > 1):
-            times = launches_of(runnable, which=which).time()
-        problem, notes = runnable.case.problem, tuple[str, ...]()
-        counted = workloads.workload_of(problem).rate == "B/s"
-        if self._bandwidth is None and (counted or self.backend.info.kind == "gpu"):
-            with contextlib.suppress(CaseError):  # for example, too little memory
-                self._bandwidth = bandwidth.measured(self.backend, self.cache)
-        copied = self._bandwidth.copy_bytes_per_s if self._bandwidth is not None else None
-        if (timing := times.cold or times.hot) is not None:
-            is_cold = times.cold is not None
-            notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
-        if self.options.sustained_s is not None and problem.beta:
-            notes += (_NOT_SUSTAINED,)
-        return times._replace(copy_bytes_per_s=copied, notes=notes)
 
     def _sustained(self, runnable: Runnable) -> Times:
         """Launches back to back, after all rounds."""
@@ -243,7 +262,7 @@ class Session:
 
     def checked(self, case: Case) -> Outcome:
         """Check a case without timing it."""
-        return self.outcome_after(case, self.untimed)
+        return self.measure(case, times_of=self.untimed)
 
     def contract(self, case: Case) -> NumericContract:
         """What a case computes, with its reads of C, declared or found."""
@@ -262,9 +281,9 @@ class Session:
 
     @_turn
     def turn(self, side: int) -> tuple[float, int] | Outcome:
-        """A sample of a case, and the time of all its verification so far, in nanoseconds."""
+        """A sample of a case, and the time of all its launches so far, in nanoseconds."""
         launches, sample = self._sides[side]
-        return sample(), launches.verifying_ns
+        return sample(), launches.launching_ns
 
     @_turn
     def block(self, side: int, least_s: float) -> Block | Outcome:
@@ -298,10 +317,9 @@ class Session:
         """Judge a call of a function that is not made, before it is loaded: what this process
         compiles afterwards is not stored, and all others would compile it again."""
         prepared, samples = self._prepared, self._samples
-        if not case.kernel.kind.is_apart or prepared is None or samples is None:
+        if prepared is None or samples is None or prepared.is_spoiled:
             return
-        asked = case.problem, case.kernel.contract
-        if prepared.is_spoiled or (prepared.problem, prepared.contract) != asked:
+        if (prepared.problem, prepared.contract) != (case.problem, case.kernel.contract):
             return
         shape = workloads.workload_of(case.problem).shape("C", case.problem)
         buffers, draw = prepared.buffers(shape, case.kernel), samples.draw(0)
@@ -322,7 +340,8 @@ class Session:
             return self._built[key]
         if "builds" in self.options.checks:
             checks.builds(case.kernel)
-        self._rehearse(case)
+        if case.kernel.kind.is_apart:
+            self._rehearse(case)
         start = time.perf_counter()
         possible, wanted = self.backend.variants, variants or self.options.builds
         if not case.kernel.kind.has_source:  # cannot be instrumented
@@ -344,9 +363,7 @@ class Session:
         # The compiled source must be the one that the record names.
         if name := includes.changed(case.kernel):
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
-        if "malloc" in self.options.checks:
-            checks.malloc(builds)
-        checks.require_launchable(case, builds["plain"])
+        checks.require_within_limits(case, builds, self.options.checks)
         self._built[key] = Built(
             builds["plain"],
             builds.get("clocked"),
@@ -395,8 +412,3 @@ class Session:
             error_map=msgspec.UNSET if error_map is None else error_map,
             **times._replace(notes=notes)._asdict(),
         )
-
-    def _forget(self) -> None:
-        if self._prepared is not None:
-            prepared, self._prepared = self._prepared, None
-            prepared.release()

@@ -286,8 +286,10 @@ class Sweep:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            known = self._known(writers) if output.resume is not None else {}
-            repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
+            repetitions: list[tuple[list[Outcome], PlacedCases]] = [([], self.cases)] * self.repeat
+            if output.resume is not None:
+                known = self._known(writers)
+                repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0][1]])
             done = sum(len(recorded) for recorded, _ in repetitions)
             display = stack.enter_context(progress(len(self.cases) * self.repeat, done))
@@ -301,8 +303,6 @@ class Sweep:
         self, known: dict[CaseKey, Outcome], repetition: int
     ) -> tuple[list[Outcome], PlacedCases]:
         """The outcomes of a repetition that a resumed file has, and the cases that remain."""
-        if not known:
-            return [], self.cases
         found = [(self._recorded(known, *placed, repetition), placed) for placed in self.cases]
         recorded = [outcome for outcome, _ in found if outcome is not None]
         return recorded, [placed for outcome, placed in found if outcome is None]

@@ -286,14 +286,13 @@ def _serve(
     with suppress(EOFError, OSError):
         while True:
             asked = connection.recv_bytes()
-            answer = answers.encoded(functools.partial(_done, asked), "the worker process")
+            try:
+                task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
+                answer = answers.of_value(task(*args))
+            except BaseException as error:
+                answer = answers.of_error(error, "the worker process")
             with suppress(OSError, AttributeError):
                 ctypes.CDLL(None).fflush(None)  # the buffers of C libraries
             if not gc.isenabled():
                 gc.collect()  # here, because only this thread may free device memory
             connection.send_bytes(answer)
-
-
-def _done(asked: bytes) -> Any:
-    task, args = pickle.loads(asked)  # noqa: S301 (from the main process)
-    return task(*args)

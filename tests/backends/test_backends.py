@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import chain, repeat
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from unittest import mock
 
 import msgspec
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,8 +158,11 @@ def others(monkeypatch: pytest.MonkeyPatch) -> host._Others:
     readings = [
         (1.0, 2.0, 8.0), (1.1, 2.2, 8.1), (2.0, 3.5, 18.0), (3.0, 7.5, 28.0), (8.0, 7.5, 38.0),
     ]  # fmt: skip
-    given = chain(([CPUS * s for s in each] for each in readings), repeat(None))
-    monkeypatch.setattr(host._Others, "_readings", staticmethod(lambda: next(given)))
+    own, busy, every = zip(*([CPUS * s for s in each] for each in readings), strict=True)
+    times = ({"user": b, "idle": s - b} for b, s in zip(busy, every, strict=True))
+    told = (SimpleNamespace(_asdict=one.copy) for one in times)
+    monkeypatch.setattr(psutil, "cpu_times", partial(next, told))
+    monkeypatch.setattr(time, "process_time", partial(next, iter(own)))
     monkeypatch.setattr(os, "cpu_count", lambda: CPUS)
     others = host._Others()
     assert others.share() is None, "there is nothing to compare the first reading with"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from matbench.analysis.statistics import ComparisonPlan
 from matbench.bench import loop
-from matbench.bench.loop import sample_until_known
+from matbench.bench.loop import sample_in_turns, sample_until_known
 from matbench.bench.options import Options
 from matbench.model import Conditions
 
@@ -50,17 +52,30 @@ def test_samples_are_taken_again_unless_clocks_are_calm(
     assert attempts > 1 or {*found.conditions} == {*moments}
 
 
+@pytest.mark.parametrize(("launching_ns", "count"), [(80_000, 25), (10_000, 40)])
+@pytest.mark.parametrize("in_turns", [False, True])
 def test_half_of_what_passes_counts_however_long_verifying_takes(
-    monkeypatch: pytest.MonkeyPatch,
+    in_turns: bool, launching_ns: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now_ns, verifying_ns = 1000, 700
-    told = SimpleNamespace(perf_counter_ns=lambda: now_ns)
+    """Of 100 µs for a sample, until 2 ms are over."""
+    passed_ns, launched_ns = 1000, 700  # what was spent before does not count
+    told = SimpleNamespace(perf_counter_ns=lambda: passed_ns)
     monkeypatch.setattr(loop, "time", told)
-    counted = loop.clock(lambda: verifying_ns)
-    assert counted() == 0
-    now_ns = 1100
-    assert counted() == 100, "what was spent before does not count"
-    verifying_ns += 30
-    assert counted() == 70
-    verifying_ns += 50
-    assert counted() == 50
+
+    def sample() -> float:
+        nonlocal passed_ns, launched_ns
+        passed_ns += 100_000
+        launched_ns += launching_ns
+        return 1e3 + passed_ns % 700_000
+
+    if in_turns:
+        plan = ComparisonPlan(looks=(12, 1000), maximum_time_ns=2e6)
+        samplers = [sample, sample]
+        found, _ = sample_in_turns(samplers, plan, 0, lambda: launched_ns, is_warm=True)
+        assert sum(map(len, found)) == pytest.approx(count, abs=1), "a look follows a pair"
+    else:
+        options = msgspec.structs.replace(QUICK, uncertainty=1e-9, max_time_s=2e-3).on("cpu")
+        timing = sample_until_known(
+            sample, 0, options, Conditions, launching_ns=lambda: launched_ns
+        )
+        assert len(timing.samples_ns) == count

@@ -112,7 +112,7 @@ def check_verdicts(
     if right.dtype != np.int32:
         steps = [0, 1.2, 16] if key % 3 else [0, 0, 1.2]  # too large one by one, or together
         near *= 1 + np.resize(steps, right.shape).astype(right.dtype) * U32
-    if trial.typical is not None and samples._is_sparse(draw) and bound.is_of_T:
+    if trial.typical is not None and samples.is_sparse and bound.is_of_T:
         # The device does without S there, although some S may be smaller than 4·T.
         trial = trial._replace(S=np.where(trial.typical.dense, 1e300, present(trial.S)))
     for result, wrong in ((right, 0), (off, 1), (near, None)):

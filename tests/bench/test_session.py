@@ -22,9 +22,10 @@ from support.products import right
 from matbench.analysis import limits, ranking, statistics
 from matbench.backends import open_backend
 from matbench.backends.protocol import Buffer, Work
-from matbench.bench import launches, prepared
+from matbench.bench import checks as all_checks
+from matbench.bench import launches
 from matbench.bench.launches import Launches, Times
-from matbench.bench.matrices import BatchArena, Guarded, allocated, drawn_places
+from matbench.bench.matrices import BatchArena, Guarded, drawn_places
 from matbench.bench.options import CHECKS
 from matbench.bench.samples import SampleCheck, Samples
 from matbench.bench.session import Session
@@ -55,7 +56,7 @@ def test_a_kernel_without_a_clock_is_measured(write_kernel: KernelWriter, timed:
 def test_a_slow_launch_whose_time_is_known_is_clocked_once(
     write_kernel: KernelWriter, timed: Session, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launches, "SLOW_NS", 0.0)
+    monkeypatch.setattr("matbench.bench.session.SLOW_NS", 0.0)
     timed.options = msgspec.structs.replace(timed.options, blocks=True)
     launched: list[float] = []
 
@@ -235,7 +236,7 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
             laid_out.append((arena.buffer, len(arena.matrices)))
         return Times()
 
-    assert timed.outcome_after(case, recorded).status == "measured"
+    assert timed.measure(case, times_of=recorded).status == "measured"
     few, many, again = places
     assert laid_out[1] == laid_out[2]  # no matrix is left of the batch before
     assert laid_out[0][0] not in present(timed._prepared)._held
@@ -458,14 +459,8 @@ def test_what_was_written_to_matbenchs_own_copies_is_noticed(
     timed.measure(case)
     prepared = present(timed._prepared)
     trial = prepared.reference if which == "used again" else prepared.others[0]
-    untimed = Launches.time
-
-    def scribbled(launches: Launches) -> Any:
-        found = untimed(launches)
-        timed.kernels.fill(trial.inputs[0], 0, 1, 12345)
-        return found
-
-    monkeypatch.setattr(Launches, "time", scribbled)
+    scribbled = lambda _: timed.kernels.fill(trial.inputs[0], 0, 1, 12345)  # noqa: E731
+    monkeypatch.setattr(all_checks, "AFTER_TIMING", (scribbled, *all_checks.AFTER_TIMING))
     outcome = timed.measure(case)
     assert outcome.status == "wrong"
     assert present(outcome.reason).startswith("sources: wrote to memory that is not its own")
@@ -528,12 +523,14 @@ def test_a_closed_session_leaves_no_memory_allocated(
     device: DeviceInfo, write_kernel: KernelWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one on the device needs none but what the device keeps for itself."""
-    opened, path, held = open_backend(device, Cache()), write_kernel(), []
+    opened, held = open_backend(device, Cache()), []
+    paths = write_kernel(), write_kernel("other")
     with monkeypatch.context() as patch:
         patch.setattr(opened, "close", lambda: held.append(len(opened.memory_without(()))))
         for _ in range(2):
             own = Session(opened, Cache(), QUICK)
-            assert own.measure(case_of(path, own)).status == "measured"
+            for path in paths:
+                assert own.measure(case_of(path, own)).status == "measured"
             own.close()
     opened.close()
     assert held == held[:1] * 2
@@ -545,12 +542,15 @@ def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
 ) -> None:
     """If not even that is possible, none is left."""
 
-    def limited(memory: Any, kernels: Any, extents: Any, guard_rows: int) -> Any:
-        if len(extents) > 1 or extents[0].name == without:
-            raise OutOfMemoryError("out of device memory")
-        return allocated(memory, kernels, extents, guard_rows)
+    allocate, sizes = timed.backend.allocate, list[int]()
 
-    monkeypatch.setattr(prepared, "allocated", limited)
+    def limited(nbytes: int, *, is_given: bool = False) -> Any:
+        sizes.extend([nbytes] * is_given)
+        if is_given and (nbytes > 2**20 or (without and len(sizes) == 3)):  # of all, of A, of B
+            raise OutOfMemoryError("out of device memory")
+        return allocate(nbytes, is_given=is_given)
+
+    monkeypatch.setattr(timed.backend, "allocate", limited)
     case = case_of(write_kernel(), timed)
     if without:
         timed.prepare(case.problem, NumericContract())
@@ -575,13 +575,13 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
 ) -> None:
     case = case_of(write_kernel(), timed)
 
-    def spoil(launches: Launches) -> None:
+    def spoil(launches: Launches, *, cold: bool) -> None:
         C = launches.runnable.C
         launches.kernels.fill(C.arena.buffer, C.start // 4 + C.extent.words, 5, 1)
         raise CaseError("the device's clock did not advance during a launch")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Launches, "time", spoil)
+        patch.setattr(Launches, "sampler", spoil)
         with pytest.raises(CaseError):
             timed.measure(case)
     right(timed, case)

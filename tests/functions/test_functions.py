@@ -28,15 +28,16 @@ from matbench import backends
 from matbench.backends.functions import calls, isolated
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.backends.functions.loading import Originals
-from matbench.backends.protocol import Address, Array, Backend
+from matbench.backends.protocol import Address, Array, Backend, Work
 from matbench.bench.launches import FunctionLaunches
 from matbench.bench.options import Options
+from matbench.bench.samples import Samples
 from matbench.bench.session import Session
 from matbench.cache import Cache
 from matbench.errors import CaseError
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
-from matbench.model import Launch
+from matbench.model import Launch, Problem
 from matbench.worker import comparing
 from matbench.workloads import MATMUL
 
@@ -281,6 +282,51 @@ def test_all_that_judges_a_function_is_compiled_before_it_is_loaded(
     session.prepare(problem, kernel.contract)
     assert session.measure(case).status == "measured"
     assert compiled == [{*session.kernels.programs}]
+
+
+def test_a_function_is_no_part_of_a_graph(backend: Backend, tmp_path: Path) -> None:
+    kernel = catalogue.load(saved(tmp_path / "f.py", "def f(A, B): return A @ B\n"))
+    session = Session(backend, Cache(), Options())
+    session.options = msgspec.structs.replace(session.options, graph=True)  # only on a GPU
+    case = sweep.case(kernel, Problem(3, 3, 3), {}, backend.info)
+    with pytest.raises(CaseError, match="--graph: a function cannot be part of a CUDA graph"):
+        session.measure(case)
+
+
+def test_inputs_are_complete_only_right_before_a_call(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column is missing until then, also before a block of calls."""
+    kernel = catalogue.load(saved(tmp_path / "f.py", "def f(A, B): return A @ B\n"))
+    session = Session(backend, Cache(), Options(max_time_s=0.01))
+    case, missing = sweep.case(kernel, Problem(3, 3, 3), {}, backend.info), list[int]()
+    timed_ns, set_aside = backend.timed_ns, Samples.set_aside
+
+    def missing_numbers() -> int:
+        [buffers] = present(session._prepared)._sets.values()
+        return int(np.isnan(buffers.inputs[0].contents().view(np.float32)).sum())
+
+    def looked(work: Work) -> float:
+        missing.append(missing_numbers())
+        work.ready()
+        missing.append(missing_numbers())
+        return timed_ns(work)
+
+    def noted(*given: Any) -> Any:
+        complete = set_aside(*given)
+        missing.append(missing_numbers())
+        return complete
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backend, "timed_ns", looked)
+        assert session.measure(case).status == "measured"
+    assert {*zip(missing[::2], missing[1::2], strict=True)} == {(3, 0)}
+    monkeypatch.setattr(Samples, "set_aside", noted)
+    missing.clear()
+    session.begin_turns(case, kernel.contract, 1)
+    session.block(0, 1e-3)
+    session.leave_turns()
+    assert {*missing} == {3}
 
 
 def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,7 +177,7 @@ def sampled(times_ns: list[list[float]], rounds: int | None = None, **changes: A
     for number, wanted in enumerate(times_ns, 1):
         times = iter(wanted * 1000)
         last = sample_until_known(
-            sample, 0, options, Conditions, clock=lambda: int(passed_ns),
+            sample, 0, options, Conditions, launching_ns=lambda: int(passed_ns),
             number=number, earlier=found.samples_ns if found else (),
         )  # fmt: skip
         found = joined(found, last, present(options.uncertainty))

@@ -18,7 +18,6 @@ import statistics
 import struct
 import time
 from collections.abc import Sequence
-from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -416,13 +415,16 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         _forgo_tracing()
         _stay_in_group()
         gc.disable()  # no pause while a function is timed
-        connection.send_bytes(answers.encoded(lambda: None, ""))
+        connection.send_bytes(answers.of_value(None))
         functions = _Functions()
         flush = ctypes.CDLL(None).fflush  # the buffers of C libraries
         while True:
             os.kill(os.getpid(), signal.SIGSTOP)  # with all threads; the judge continues it
-            answer = partial(functions.answer, connection.recv_bytes())
-            said = answers.encoded(answer, "the process of the function")
+            asked = connection.recv_bytes()
+            try:
+                said = answers.of_value(functions.answer(asked))
+            except BaseException as error:
+                said = answers.of_error(error, "the process of the function")
             flush(None)
             connection.send_bytes(said)
     except (EOFError, OSError):

@@ -38,5 +38,5 @@ def clocked_here(session: Session, case: Case) -> tuple[Outcome, BlockSample | N
             launches.verify()
         return times
 
-    outcome = session.outcome_after(case, clock_all)
+    outcome = session.measure(case, times_of=clock_all)
     return outcome, stamps if outcome.status == "measured" else None

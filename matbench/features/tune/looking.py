@@ -47,7 +47,7 @@ def look_here(session: Session, case: Case, samples: int, limit_ns: float, check
         notes = (f"a quick look: only {len(taken)} samples",)
         return own_times(taken, session.options, launches.seed, notes)
 
-    return session.outcome_after(case, brief, ("plain",))
+    return session.measure(case, times_of=brief, variants=("plain",))
 
 
 def sample_briefly(sample: Sampler, count: int, limit_ns: float) -> list[float]:

@@ -78,20 +78,16 @@ def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array
 
     For kernels that read 8 bits or whole numbers, they are numbers that these can represent.
     """
-    shapes = (problem.M, problem.K), (problem.K, problem.N)
-
-    def drawn_as_read(name: str, shape: tuple[int, int]) -> Array:
-        values = draw(problem, name, *shape, wide=contract.precision == "float64")
-        if contract.storage not in (*EIGHT_BITS, *INTEGERS):
-            return values
-        if contract.storage in INTEGERS:
-            largest = _LARGEST_DRAWN[contract.storage]
+    wide, storage = contract.precision == "float64", contract.storage
+    rows, columns = (problem.M, problem.K), (problem.K, problem.N)
+    with ThreadPoolExecutor(2) as at_once:
+        A, B = at_once.map(partial(draw, problem, wide=wide), "AB", rows, columns)
+        for values in (A, B) if storage in INTEGERS else ():
+            largest = _LARGEST_DRAWN[storage]
             values *= (largest + 1) // 4 if problem.inputs == "normal" else largest
             np.clip(values, -largest, largest, out=values)
-        return rounded(values, contract.storage)
-
-    with ThreadPoolExecutor(2) as at_once:
-        A, B = at_once.map(drawn_as_read, "AB", shapes)
+        if storage in (*EIGHT_BITS, *INTEGERS):
+            A, B = at_once.map(rounded, (A, B), (storage, storage))
     return A, B
 
 

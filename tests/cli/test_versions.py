@@ -25,15 +25,12 @@ SLOW = kernel_text("mine", body=SLOW_BODY)
 
 
 @pytest.fixture
-def project(
-    own_state: None, temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """The working folder as a repository; `mine.cu` is committed, and slower now."""
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    git(Path(), "init", "-q", "-b", "main", ".")
-    commit(Path(), mine_cu=kernel_text())
+def project(temporary: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository, as the working folder; `mine.cu` is committed, and slower now."""
+    monkeypatch.chdir(project)
+    commit(project, mine_cu=kernel_text())
     Path("mine.cu").write_text(SLOW)
-    return Path().absolute()
+    return project
 
 
 def left(tmp_path: Path) -> list[Path]:

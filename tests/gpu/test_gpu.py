@@ -95,8 +95,7 @@ def test_a_mistake_is_found(
     assert text.count(right_text) == 1
     file = saved(folder / f"{name}.cu", text.replace(right_text, wrong_text))
     swept = {constant: values[-1] for constant, values in KERNELS[name].sweep.items()}
-    rows = swept.get("ROWS", 512)
-    case = case_of(file, f"{rows}x768x520", info, **swept)
+    case = case_of(file, f"{swept.get('ROWS', 512)}x768x520", info, **swept)
     if case.skip is not None and case.skip.kind == "requirement":
         pytest.skip("needs sm_90a")
     outcome = checks.measure(case)

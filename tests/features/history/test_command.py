@@ -39,11 +39,10 @@ REVERSE = text_of("reverse.cu")
 
 
 @pytest.fixture
-def project(own_state: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder as an empty repository."""
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    git(Path(), "init", "-q", "-b", "main", ".")
-    return Path().absolute()
+def project(own_state: None, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new repository, as the working folder."""
+    monkeypatch.chdir(project)
+    return project
 
 
 def save(subject: str = "", *, turns: int = 1, factor: int = 1, body: str = BODY) -> str:

@@ -143,12 +143,7 @@ def test_an_A_of_three_dimensions_has_a_result_of_three(matbench: Matbench, tmp_
         ("p.py", ODD.replace(b"MADE", b"1"), "its reference: takes 1 input, not two matrices"),
         ("p.py", ODD.replace(b"MADE", b"{}, 1"), "takes a value of type dict, not two matrices"),
         ("p.yml", b"tests: " + b"9" * 5000, "or has an impossible number or date"),
-        (
-            "p.yml",
-            b"tests: [",
-            "no task with `benchmarks` of m, n and k: while parsing a flow node did not find "
-            "expected node content in line 2, column 1",
-        ),
+        ("p.yml", b"tests: [", "k: while parsing a flow node did not find expected node content"),
         ("p.yml", b"tests:\n- {m: -8, n: 8, k: 8}", "Expected `int` >= 1 - at `$.tests[0].m`"),
     ],
 )
@@ -306,9 +301,7 @@ def test_a_batch_has_the_values_of_its_workloads(matbench: Matbench, tmp_path: P
     axes = {"b": {}, "M": {}, "N": {"expression": "M * 2"}, "K": {"value": 40}}
     inputs = {"A": {"shape": [*"bMK"]}, "B": {"shape": [*"bKN"]}}
     code = "def run(A, B):\n    len(A), A[0, 0], B[0, 0]\n    return A @ B\n"
-    file = write_solution(
-        tmp_path, sources=[{"path": "main.py", "content": code + "    assert 0\n" * 0}]
-    )
+    file = write_solution(tmp_path, sources=[{"path": "main.py", "content": code}])
     said = DEFINITION | {"axes": axes, "inputs": inputs, "reference": code}
     (tmp_path / "gemm.json").write_text(json.dumps(said))
     found = problem.of_file(tmp_path / "gemm.json").table

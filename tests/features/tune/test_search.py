@@ -14,6 +14,7 @@ import pytest
 from pytest_regressions.file_regression import FileRegressionFixture
 from support import tunable
 from support.golden import paged
+from support.h200 import KERNELS
 from support.kernels import saved
 from support.optional import present
 from support.records import timing
@@ -272,10 +273,6 @@ def test_a_slow_candidate_is_left_early(kernel: Kernel, device: DeviceInfo) -> N
 # The search space: every legal combination once, defaults first, then random order
 
 
-def builtin(name: str) -> Kernel:
-    return next(kernel for kernel in catalogue.builtin() if kernel.name == name)
-
-
 def space(kernel: Kernel, device: DeviceInfo, seed: int = 0, **given: tuple[int, ...]) -> Space:
     return search_space.space(kernel, SIZE, device, given, seed)
 
@@ -306,7 +303,7 @@ def test_spaces(kernel: Kernel, tmp_path: Path, device: DeviceInfo, file_regress
         of = msgspec.structs.replace(dot_tree, source=dot_tree.source + source)
         return search_space.space(of, Problem(1, N, 1, workload="dot"), device, {}, 0)
 
-    dot_tree, path = builtin("dot-tree"), tmp_path / "worked.cu"
+    dot_tree, path = KERNELS.get("dot-tree"), tmp_path / "worked.cu"
     path.write_text(with_work(tunable.KERNEL), encoding="utf-8")
     found = {
         "every legal combination, the default first": space(kernel, device),
@@ -321,7 +318,7 @@ def test_spaces(kernel: Kernel, tmp_path: Path, device: DeviceInfo, file_regress
 
 
 def test_the_order_is_the_seeds(device: DeviceInfo) -> None:
-    kernel = builtin("thread-tile-2d")
+    kernel = KERNELS.get("thread-tile-2d")
     orders = [[c.params for c in space(kernel, device, seed).others] for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     assert sorted(map(str, orders[0])) == sorted(map(str, orders[2]))
@@ -378,7 +375,7 @@ def test_a_huge_space(table: str, most: int | None, tmp_path: Path, device: Devi
 
 
 def test_a_budget_of_candidates_draws_no_more(device: DeviceInfo) -> None:
-    kernel = builtin("thread-tile-2d")
+    kernel = KERNELS.get("thread-tile-2d")
     whole = space(kernel, device)
     few = search_space.space(kernel, SIZE, device, {}, 0, 3)
     assert few.cases == whole.cases[:3]

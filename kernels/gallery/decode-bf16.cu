@@ -42,18 +42,6 @@
 //
 // decode.cuh has all this, for other types too. K and N are multiples of 8, as tensor maps require.
 
-#ifndef ROWS
-#define ROWS 16
-#endif
-#ifndef SPLIT
-#define SPLIT 4
-#endif
-#ifndef BN
-#define BN 64
-#endif
-#ifndef STAGES
-#define STAGES 6
-#endif
 #define BK 64
 #define BY_COLUMNS true
 #include <cuda_bf16.h>

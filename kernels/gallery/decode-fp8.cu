@@ -33,18 +33,6 @@
 //
 // decode-bf16 has the plan, fp8-wgmma the numbers. K is a multiple of 16, as tensor maps require.
 
-#ifndef ROWS
-#define ROWS 16
-#endif
-#ifndef SPLIT
-#define SPLIT 4
-#endif
-#ifndef BN
-#define BN 64
-#endif
-#ifndef STAGES
-#define STAGES 6
-#endif
 #define BK 128
 #define BY_COLUMNS false
 #include <cuda_bf16.h>

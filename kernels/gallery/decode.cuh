@@ -8,11 +8,24 @@
 // shared memory of all, always in the same order. If SPLIT suits the size, all blocks run at the same
 // time, and request B as early as can be.
 //
-// The kernel defines ROWS (8, 16 or 64), SPLIT (1, 2, 4 or 8), BN (64, 128 or 256), STAGES, BK (terms of a
-// step: 128 bytes), and BY_COLUMNS (whether columns run fastest in B, or K does).
+// The kernel defines BK (terms of a step: 128 bytes) and BY_COLUMNS (whether columns run fastest in B, or
+// K does). ROWS is 8, 16 or 64; SPLIT 1, 2, 4 or 8; BN 64, 128 or 256.
 #pragma once
 
 #include "hopper.cuh"
+
+#ifndef ROWS
+#define ROWS 16
+#endif
+#ifndef SPLIT
+#define SPLIT 4
+#endif
+#ifndef BN
+#define BN 64
+#endif
+#ifndef STAGES
+#define STAGES 6
+#endif
 
 #define WARPGROUPS (BN / 64)  // those that multiply; one more warp fetches
 #define B_BYTES (BN * 128)

@@ -102,7 +102,7 @@ class Multiplier:
             whole[:, : lines.shape[0], : lines.shape[1]] = lines
             sent[name] = encoded(whole, matrix.storage)
         with Memory(self.backend) as memory:
-            buffers = {name: memory.upload(array) for name, array in sent.items()}
+            buffers = {name: memory.upload(array, is_given=True) for name, array in sent.items()}
             if WORKSPACE in kernel.args:
                 words = max(1, -(-case.launch.workspace_bytes // 4))
                 buffers[WORKSPACE] = memory.upload(np.full(words, UNWORKED, np.uint32))

@@ -14,7 +14,7 @@ import json
 import math
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +132,7 @@ def _loaded(text: str, *, is_own: bool = False) -> dict[str, Any]:
 
 
 def _needed(body: Sequence[ast.stmt], names: set[str]) -> list[ast.stmt]:
-    """The statements that bind these names, and the names in those, and so on."""
+    """The statements that bind or change these names, and the names in those, and so on."""
     needed: set[ast.stmt] = set()
     while more := {node for node in body if _bound(node) & names} - needed:
         needed |= more
@@ -145,10 +145,11 @@ def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
         return {node.name}
     within = [*ast.walk(node)]
-    names = [one for one in within if isinstance(one, ast.Name)]
     imported = [one.asname or one.name for one in within if isinstance(one, ast.alias)]
-    stored = [one.id for one in names if isinstance(one.ctx, ast.Store)]
-    return {*stored, *(name.partition(".")[0] for name in imported)}
+    places = [one for one in within if isinstance(getattr(one, "ctx", None), ast.Store)]
+    stored = itertools.chain.from_iterable(map(ast.walk, places))  # also `Model.scale = 2`
+    names = {one.id for one in stored if isinstance(one, ast.Name)}
+    return {*names, *(name.partition(".")[0] for name in imported)}
 
 
 def _of_file(asked: dict[str, Any]) -> Reference:
@@ -197,7 +198,8 @@ def _examples(get_inputs: Callable[[], Sequence[Any]]) -> Sequence[Any]:
 
 
 def _inputs(made: Any) -> Sequence[Any]:
-    given: Sequence[Any] = made if isinstance(made, list | tuple) else [made]
+    is_one = hasattr(made, "shape") or not isinstance(made, Iterable)
+    given = [made] if is_one else [*made]
     if len(given) < 2:
         raise NoProductError(f"takes {len(given)} input{'s' * (not given)}, not two matrices")
     return given

@@ -378,5 +378,7 @@ def test_a_failed_build_has_its_message(matbench: Matbench, write_kernel: Kernel
     assert "missing" in text
 
 
-def test_numpy_is_graded_on_the_host(matbench: Matbench) -> None:
+def test_functions_are_graded_on_the_host(matbench: Matbench) -> None:
     assert matbench("grade", "numpy").output.startswith("numpy: grade A")  # without warnings
+    isolated = f"{KERNELS / 'functions' / 'on_cpu.py'}::honest"
+    assert matbench("grade", isolated).stdout.startswith("honest: grade A")

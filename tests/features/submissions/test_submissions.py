@@ -84,8 +84,9 @@ def test_a_problem_says_what_is_computed_and_at_which_sizes(
     (tmp_path / "asked.py").write_text(own)
     (tmp_path / "other.py").write_text(new)
     both = own.replace("Model:\n", "Model:\n    def __init__(self, f): pass\n\n") + new
-    both = both.replace("return []", "return [lambda: 1]")
-    (tmp_path / "both.py").write_text(both + "\nimport absent\nraise_if_run = int('x')\n")
+    both = both.replace("return []", "return [lambda: 1]").replace("(K, N)", "(Model.K, N)")
+    both = both.replace("return [np", "yield from [np") + "\nModel.K = K\n"
+    (tmp_path / "both.py").write_text(both + "import absent\nraise_if_run = int('x')\n")
     asked = "--front-matter", "problem=asked.py"
     told = matbench("run", tmp_path / "other.py", *asked, *QUICK).stderr
     assert "(transpose TN and sizes of its problem: 64x96x40)" in told

@@ -109,7 +109,8 @@ def compare(
     from matbench.worker.comparing import Bench
     from matbench.worker.worker import WorkerPool
 
-    rounds = _rounds(pairs, sizes.problems(kernels), constants.values(kernels))
+    overrides = constants.values([*kernels, *named])  # also of one that has not changed
+    rounds = _rounds(pairs, sizes.problems(kernels), overrides)
     plan = _plan(launches, verdict, seconds, rounds)
     options = launches.quick(sustained_s=seconds.sustained)
     records: list[ComparisonRecord] = []

@@ -128,7 +128,7 @@ def test_what_did_not_change_or_is_new_is_not_measured(
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     result = matbench("compare", "--against", "HEAD", "mine.cu", "other.cu", *BRIEFLY,
-                      "--fail-if-slower", "3%")  # fmt: skip
+                      "--fail-if-slower", "3%", "--set", "TILE=8")  # fmt: skip
     remarks = ["mine: unchanged since HEAD, not compared", "other: new since HEAD, not compared"]
     assert result.stderr.splitlines() == remarks
     assert "nothing to compare" in result.stdout

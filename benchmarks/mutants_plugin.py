@@ -6,6 +6,7 @@ Imported in processes that tests start, too, so it imports little.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,14 @@ def _coverage() -> Any:
 
 
 def attribute(test: str) -> None:
-    """What runs in this process from now on is part of that test."""
+    """What runs in this process from now on is part of that test.
+
+    A function that was called in this process has removed what traces it.
+    """
     if coverage := _coverage():
+        if sys.gettrace() is None:
+            coverage.stop()
+            coverage.start()
         coverage.switch_context(f"\n{test}")
 
 

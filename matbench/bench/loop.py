@@ -92,18 +92,13 @@ def sample_until_known(
                 looked_ns = spent_ns
         own, notes = samples[len(earlier) :], unrest(during)
         if best is None or len(notes) < len(best.notes):
-            best = Timing(
-                samples_ns=tuple(own),
+            best = msgspec.structs.replace(
+                timing_of(own, seed, graph=options.graph and not cold, notes=notes),
                 rounds=() if options.rounds == 1 else (len(own),),
-                median_ns=float(np.median(own)),
-                interval_ns=statistics.median_interval(own),
-                graph=options.graph and not cold,
                 warmups=len(warmups),
                 settled=stopped == statistics.SETTLED,
                 stopped=stopped,
                 conditions=(*idle, *during),
-                seed=f"{seed:x}",
-                notes=notes,
             )
         best = msgspec.structs.replace(best, attempts=attempt)
         if not notes:
@@ -140,8 +135,8 @@ def sample_in_turns(
 
     The order within each pair is random, with a seed, so that neither side gains from coming
     second. Time counts as in `sample_until_known`. Unless the device `is_warm`, two samples of each
-    are taken before, which do not count. `place` puts data and code
-    at other places, between blocks of pairs that it gets the number of.
+    are taken before, which do not count. `place` puts data and code at other places, between blocks
+    of pairs that it gets the number of.
     """
     samples: tuple[list[float], list[float]] = ([], [])
     for sample in () if is_warm else (*samplers, *samplers):
@@ -166,7 +161,7 @@ def sample_in_turns(
 def timing_of(
     samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
 ) -> Timing:
-    """A given number of samples; `seed` is that of the inputs."""
+    """Samples with their median and its interval; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),

@@ -241,9 +241,10 @@ def _timed(
         means_ns: list[float | None] = [one.mean_ns for one in blocks]
         times = [Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in blocks]
     else:
-        spent = lambda: sum(side.launching_ns for side in sides)  # noqa: E731
         samplers = [side.sample for side in sides]
-        samples, comparison = sample_in_turns(samplers, plan, seed, spent, place=place)
+        samples, comparison = sample_in_turns(
+            samplers, plan, seed, lambda: sum(side.launching_ns for side in sides), place=place
+        )
         means_ns = [None, None]
         times = [own_times(taken, options, inputs_seed) for taken in samples]
     for side, mean_ns in zip(sides, means_ns, strict=True):

@@ -44,19 +44,11 @@
 
 #define BK 64
 #define BY_COLUMNS true
+#define TYPES "k16.f32.bf16.bf16"
+#define LAYOUTS ", 1, 0"  // of B by columns, and of A, as 16-bit types need to be told
+#define B_APART 2048
 #include <cuda_bf16.h>
 #include "decode.cuh"
-
-// sum = (fresh ? 0 : sum) + b·a: 64×16 by 16×ROWS, both in shared memory; columns run fastest in b,
-// and K does in a.
-static __device__ __forceinline__ void multiply(float (&sum)[ROWS / 2], uint64_t b, uint64_t a, bool fresh)
-{
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.eq.u32 add, " FRESH ", 0;\n"
-                 PRODUCTS("k16.f32.bf16.bf16") ", add, 1, 1, 1, 0;\n"
-                 "}" : SUMS("+f") : "l"(b), "l"(a), "r"((unsigned)fresh));
-}
 
 extern "C" __global__ void __cluster_dims__(SPLIT) __launch_bounds__(THREADS)
 decode_bf16(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
@@ -64,10 +56,5 @@ decode_bf16(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_
 {
     extern __shared__ char shared[];
     decode(A_map, B_map, shared, M, N, K,
-           [](float (&sum)[ROWS / 2], unsigned b, unsigned a, bool fresh) {
-               #pragma unroll
-               for (int i = 0; i < BK / 16; ++i)
-                   multiply(sum, descriptor_of(b + i * 2048), descriptor_of(a + i * 32), fresh && i == 0);
-           },
            [&](int row, int column, float4 four) { *(float4 *)(C + (size_t)row * N + column) = four; });
 }

@@ -35,19 +35,12 @@
 
 #define BK 128
 #define BY_COLUMNS false
+#define TYPES "k32.f32.e4m3.e4m3"
+#define LAYOUTS ""
+#define B_APART 32
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 #include "decode.cuh"
-
-// sum = (fresh ? 0 : sum) + b·a: 64×32 by 32×ROWS, both in shared memory, K running fastest.
-static __device__ __forceinline__ void multiply(float (&sum)[ROWS / 2], uint64_t b, uint64_t a, bool fresh)
-{
-    asm volatile("{\n"
-                 ".reg .pred add;\n"
-                 "setp.eq.u32 add, " FRESH ", 0;\n"
-                 PRODUCTS("k32.f32.e4m3.e4m3") ", add, 1, 1;\n"
-                 "}" : SUMS("+f") : "l"(b), "l"(a), "r"((unsigned)fresh));
-}
 
 extern "C" __global__ void __cluster_dims__(SPLIT) __launch_bounds__(THREADS)
 decode_fp8(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_constant__ B_map,
@@ -56,11 +49,6 @@ decode_fp8(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_c
 {
     extern __shared__ char shared[];
     decode(A_map, B_map, shared, M, N, K,
-           [](float (&sum)[ROWS / 2], unsigned b, unsigned a, bool fresh) {
-               #pragma unroll
-               for (int i = 0; i < BK / 32; ++i)
-                   multiply(sum, descriptor_of(b + i * 32), descriptor_of(a + i * 32), fresh && i == 0);
-           },
            [&](int row, int column, float4 four) {
                const float scale = *scale_a * *scale_b, sum[] = {four.x, four.y, four.z, four.w};
                #pragma unroll

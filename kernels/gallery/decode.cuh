@@ -8,8 +8,10 @@
 // shared memory of all, always in the same order. If SPLIT suits the size, all blocks run at the same
 // time, and request B as early as can be.
 //
-// The kernel defines BK (terms of a step: 128 bytes) and BY_COLUMNS (whether columns run fastest in B, or
-// K does). ROWS is 8, 16 or 64; SPLIT 1, 2, 4 or 8; BN 64, 128 or 256.
+// The kernel defines BK (terms of a step: 128 bytes), BY_COLUMNS (whether columns run fastest in B, or K
+// does), and the products of a step, of which there are four: TYPES and LAYOUTS in the name of the
+// instruction, and B_APART, from the part of B of one to that of the next, in bytes. ROWS is 8, 16 or 64;
+// SPLIT 1, 2, 4 or 8; BN 64, 128 or 256.
 #pragma once
 
 #include "hopper.cuh"
@@ -73,25 +75,43 @@ static __device__ __forceinline__ void fetch_stages(const CUtensorMap &A_map, co
 // The operands of an assembler statement: ROWS / 2 sums, two descriptors, and whether the sums start
 // from zero.
 #if ROWS == 8
-#define PRODUCTS(types) "wgmma.mma_async.sync.aligned.m64n8" types " {%0, %1, %2, %3}, %4, %5"
+#define PRODUCTS "wgmma.mma_async.sync.aligned.m64n8" TYPES " {%0, %1, %2, %3}, %4, %5"
 #define SUMS(kind) FOUR_SUMS(kind, 0)
 #define FRESH "%6"
 #elif ROWS == 16
-#define PRODUCTS(types) "wgmma.mma_async.sync.aligned.m64n16" types \
+#define PRODUCTS "wgmma.mma_async.sync.aligned.m64n16" TYPES \
     " {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9"
 #define SUMS(kind) FOUR_SUMS(kind, 0), FOUR_SUMS(kind, 4)
 #define FRESH "%10"
 #else
-#define PRODUCTS(types) "wgmma.mma_async.sync.aligned.m64n64" types " {" NAMES_32 "}, %32, %33"
+#define PRODUCTS "wgmma.mma_async.sync.aligned.m64n64" TYPES " {" NAMES_32 "}, %32, %33"
 #define SUMS(kind) SUMS_32(kind, 0)
 #define FRESH "%34"
 #endif
 
-// A warpgroup's partial sums go to shared memory, row by row of C. multiply(sum, b, a, fresh) starts
-// the products of a step.
-template <typename Multiply>
+// sum = (fresh ? 0 : sum) + b·a: 64 columns of B by ROWS rows of A, both in shared memory; K runs fastest
+// in a.
+static __device__ __forceinline__ void multiply(float (&sum)[ROWS / 2], uint64_t b, uint64_t a, bool fresh)
+{
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.eq.u32 add, " FRESH ", 0;\n"
+                 PRODUCTS ", add, 1, 1" LAYOUTS ";\n"
+                 "}" : SUMS("+f") : "l"(b), "l"(a), "r"((unsigned)fresh));
+}
+
+// Starts the products of a step.
+static __device__ __forceinline__ void multiply_stage(float (&sum)[ROWS / 2], unsigned b, unsigned a,
+                                                      bool fresh)
+{
+    #pragma unroll
+    for (int i = 0; i < 4; ++i)
+        multiply(sum, descriptor_of(b + i * B_APART), descriptor_of(a + i * 32), fresh && i == 0);
+}
+
+// A warpgroup's partial sums go to shared memory, row by row of C.
 static __device__ __forceinline__ void multiply_stages(unsigned ring, unsigned barriers, float *partial,
-                                                       int K, Multiply multiply)
+                                                       int K)
 {
     asm volatile("bar.sync 1, %0;" :: "n"(THREADS) : "memory");  // barriers are set up
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
@@ -102,7 +122,7 @@ static __device__ __forceinline__ void multiply_stages(unsigned ring, unsigned b
         const unsigned stage = ring + slot * STAGE_BYTES, full = barriers + 16 * slot;
         wait(full, phase);
         begin_products();
-        multiply(sum, stage + warp / 4 * 8192, stage + B_BYTES, step == steps.first);
+        multiply_stage(sum, stage + warp / 4 * 8192, stage + B_BYTES, step == steps.first);
         end_products();
         wait_for_products<0>(sum);
         if (lane == 0)
@@ -167,10 +187,9 @@ static __device__ __forceinline__ void add_up(const float *partial, int M, int N
 
 // -- All of a block ------------------------------------------------------------------------------
 
-template <typename Multiply, typename Write>
+template <typename Write>
 static __device__ __forceinline__ void decode(const CUtensorMap &A_map, const CUtensorMap &B_map,
-                                              char *shared, int M, int N, int K, Multiply multiply,
-                                              Write write)
+                                              char *shared, int M, int N, int K, Write write)
 {
     // The ring starts at a multiple of 1,024 bytes, as swizzled boxes must, at the same place in all
     // blocks of a cluster; barriers follow it.
@@ -178,7 +197,7 @@ static __device__ __forceinline__ void decode(const CUtensorMap &A_map, const CU
     const unsigned ring = (start + 1023) / 1024 * 1024, barriers = ring + STAGES * STAGE_BYTES;
     float *const partial = (float *)(shared + (ring - start));
     if (threadIdx.x < BN * 2) {
-        multiply_stages(ring, barriers, partial, K, multiply);
+        multiply_stages(ring, barriers, partial, K);
     } else {
         if (threadIdx.x == BN * 2) {
             prefetch_map(A_map);

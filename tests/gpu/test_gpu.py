@@ -81,8 +81,8 @@ MISTAKES = [
     ("tf32-wgmma", "write(sum, C, M, N, tile.column + t * 2,", "write(sum, C, M, N, tile.column,"),
     ("double-tma", "fetch(of[1], (ring.stage() + a_of) ^ 64,", "fetch(of[1], ring.stage() + a_of,"),
     ("double-tma", "tile.row + row, tile.column", "tile.row, tile.column"),
-    ("decode-bf16", "descriptor_of(b + i * 2048)", "descriptor_of(b + i * 1024)"),
-    ("decode-fp8", "descriptor_of(a + i * 32)", "descriptor_of(a)"),
+    ("decode-bf16", "#define B_APART 2048", "#define B_APART 1024"),
+    ("decode-fp8", "#define B_APART 32", "#define B_APART 0"),
 ]
 
 

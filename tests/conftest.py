@@ -204,6 +204,17 @@ def is_slow(path: Path) -> bool:
 APART = re.compile(r"gpu/test_gpu_commands|test_verdicts.*\[(functions|hostile)/")
 
 
+@functools.cache
+def is_for_gpus(path: Path) -> bool:
+    """Whether any of its tests may be."""
+    return path.suffix != ".py" or bool(re.search("gpu|cuda|anywhere", path.read_text("utf-8")))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    only_gpus = config.option.markexpr.startswith("gpu") and collection_path.is_file()
+    return True if only_gpus and not is_for_gpus(collection_path) else None
+
+
 def dealt(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
     """Tests in an order in which each process, that gets as many as the others in one piece, has
     its share of those `APART`: every other process at once, the rest at last."""
@@ -222,6 +233,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+        assert is_for_gpus(item.path) or item.get_closest_marker("gpu") is None, "says no gpu"
     yield  # what is not asked for is left out
     if all(item.get_closest_marker("gpu") for item in items):
         items[:] = dealt(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

@@ -186,6 +186,7 @@ def run(
     matbench run --group ladder --baseline cublas,cublas-tf32 --fastest
     """
     from matbench.records.environment import last_run_path
+    from matbench.worker.process import start_server
 
     if replay is not None and output.resume is not None:
         raise UsageError("--replay cannot be combined with --resume")
@@ -208,6 +209,8 @@ def run(
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
     where = cluster or device
+    if cluster is None:
+        start_server()
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
     launches.require_able(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)

@@ -83,6 +83,14 @@ def _context() -> Any:
     return context
 
 
+def start_server() -> None:
+    """Start what processes are forked from: it imports what they need while this one goes on. An
+    error appears again with the first process."""
+    with suppress(MemoryError, OSError), signals_blocked():
+        if _context().get_start_method() == "forkserver":
+            forkserver.ensure_running()
+
+
 class WorkerProcess:
     """A process that starts with its first task, and is replaced when it dies.
 

@@ -109,7 +109,7 @@ def measured(session: Session, source: str, problem: Problem, folder: Path) -> O
     file = saved(folder / "eight-bits.cu", source)
     case = sweep.case(catalogue.load(file), problem, {}, session.backend.info)
     assert case.skip is None, case.skip
-    return session.measure(case)
+    return session.measure(case, variants=("plain",))
 
 
 def at(size: str, alpha: float = 1.0, inputs: Inputs = "signed") -> Problem:

@@ -37,7 +37,7 @@ PROBLEMS = [
 def measured(session: Session, source: str, problem: Problem, folder: Path) -> Outcome:
     case = case_of(saved(folder / "ints.cu", source), problem, session.backend.info)
     assert case.skip is None
-    return session.measure(case)
+    return session.measure(case, variants=("plain",))
 
 
 @pytest.mark.parametrize("name", RIGHT)

@@ -347,7 +347,8 @@ def test_right_at_every_awkward_size(
         pytest.skip("a baseline of the CPU")
     cases = sweep.cases([kernel], [problem(size, inputs)], {}, device)
     assert len(cases) == math.prod(map(len, kernel.sweep.values()))
-    for case in cases:
+    is_long = request.node.get_closest_marker("long") is not None
+    for case in cases if is_long or len(cases) < 4 else (cases[0], cases[-1]):
         if case.skip is not None:
             assert case.skip.kind in ("condition", "limit", "requirement")
             assert allowed_skip(case, device), case.skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ from support.paths import KERNELS
 from support.products import opened, right
 from support.toml import table
 
-from matbench import backends
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -44,7 +43,8 @@ def judging(session: Session, folder: Path) -> Judged:
     def judge(gemm: Gemm, size: tuple[int, int, int] = SIZE, name: str = "gemm") -> Outcome:
         kernel = catalogue.load(saved(folder / f"{name}.cu", gemm.source(name)))
         problem = Problem(*size, alpha=gemm.alpha, beta=gemm.beta, batch=gemm.batch)
-        return session.measure(sweep.case(kernel, problem, {}, session.backend.info))
+        case = sweep.case(kernel, problem, {}, session.backend.info)
+        return session.measure(case, variants=("plain",))
 
     return judge
 
@@ -266,14 +266,14 @@ def test_integers_that_alpha_and_beta_round_may_be_off() -> None:
         assert plain.exact is not None or not present(plain.S).any()
 
 
-def results() -> Iterator[tuple[str, float, float]]:
-    yield "float", 2.0**-24, 0.0
-    yield "__half", 2.0**-24, 2.0**-11
-    yield "__nv_bfloat16", 2.0**-24, 2.0**-8
-    yield "double", 2.0**-53, 0.0
+#: Results, the unit of their sums, and that of their rounding.
+RESULTS = [
+    ("float", 2.0**-24, 0.0), ("__half", 2.0**-24, 2.0**-11), ("double", 2.0**-53, 0.0),
+    ("__nv_bfloat16", 2.0**-24, 2.0**-8),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "unit", "of_result"), list(results()))
+@pytest.mark.parametrize(("kind", "unit", "of_result"), RESULTS)
 def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_path: Path) -> None:
     kernel = catalogue.load(saved(tmp_path / "gemm.cu", Gemm(operand=kind, result=kind).source()))
     problem = Problem(8, 8, 8)
@@ -297,17 +297,9 @@ def test_the_bound_is_of_types(kind: str, unit: float, of_result: float, tmp_pat
 KINDS = ("float", "double", "__half", "__nv_bfloat16")
 
 
-@pytest.fixture(scope="module")
-def on_gpu(own_folders: None) -> Iterator[Session]:
-    device = backends.choose("cuda", None)
-    options = Options(max_time_s=0.05, uncertainty=0.5)
-    with opened(device, options) as made:
-        yield made
-
-
 @pytest.fixture
-def judged_on_gpu(on_gpu: Session, tmp_path: Path) -> Judged:
-    return judging(on_gpu, tmp_path)
+def judged_on_gpu(checks: Session, tmp_path: Path) -> Judged:
+    return judging(checks, tmp_path)
 
 
 @pytest.mark.gpu
@@ -370,8 +362,8 @@ def test_sums_of_16_bits_have_to_be_declared(kind: str, judged_on_gpu: Judged) -
 def test_a_mistake(kind: str, mistake: tuple[str, str], judged_on_gpu: Judged) -> None:
     total = "double" if kind == "double" else "float"
     gemm = Gemm(beta=0.5, operand=kind, result=kind, sum=total, mistakes=(mistake,))
-    assert judged_on_gpu(gemm, (33, 47, 65)).status == "wrong"
-    assert judged_on_gpu(gemm._replace(mistakes=()), (33, 47, 65)).status == "measured"
+    assert judged_on_gpu(gemm).status == "wrong"
+    assert judged_on_gpu(gemm._replace(mistakes=())).status == "measured"
 
 
 @pytest.mark.gpu
@@ -379,8 +371,8 @@ def test_a_mistake(kind: str, mistake: tuple[str, str], judged_on_gpu: Judged) -
 @pytest.mark.parametrize(
     ("alpha", "beta", "batch"), [(1.0, 0.0, 1), (-1.5, 0.75, 1), (1.0, 0.0, 5), (2.0, 1.0, 3)]
 )
-def test_cublas_does_all(kind: str, alpha: float, beta: float, batch: int, on_gpu: Session) -> None:
+def test_cublas_does_all(kind: str, alpha: float, beta: float, batch: int, checks: Session) -> None:
     kernel = catalogue.Catalogue(catalogue.builtin()).get(f"cublas{kind}")
     for size in ((1, 1, 1), (33, 47, 65), (256, 256, 256)):
         problem = Problem(*size, alpha=alpha, beta=beta, batch=batch)
-        right(on_gpu, sweep.case(kernel, problem, {}, on_gpu.backend.info))
+        right(checks, sweep.case(kernel, problem, {}, checks.backend.info))

@@ -168,11 +168,13 @@ def cases(entry: Entry, kernel: Kernel, size: str, device: DeviceInfo) -> list[C
     ]
 
 
-def measured(entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Words = ()) -> Outcome:
+def measured(
+    entry: Entry, case: Case, device: DeviceInfo, *more: Case, off: Words = (), spared: Words = ()
+) -> Outcome:
     """The outcome with these checks `off` too, in a session that no kernel that keeps anything ran
-    in before; `more` are measured after it."""
+    in before; `more` are measured after it. `spared`: checks that cannot be the first to fail."""
     expected, is_gpu = entry.expected, device.kind == "gpu"
-    hidden = {*expected.without, *off}
+    hidden = {*expected.without, *off, *spared}
     if off and (entry.folder == "cheats" or "reference" in off):
         hidden.add("reordered")  # a cheat that is let through may do anything at another size
     if entry.folder == "bad" and "reference" in off:

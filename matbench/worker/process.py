@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 #: A socket's path has 107 bytes at most, two names in this folder among them.
 _SOCKET_FOLDER_BYTES = 60
+#: A socket and two pipes to the server.
+_SERVER_DESCRIPTORS = 5
 #: How long a process may take to end after it has closed its connection.
 _END_S = 5.0
 
@@ -127,6 +129,9 @@ class WorkerProcess:
                         resource_tracker.ensure_running()
                     given = its_own, *self._begin, folder, self._output.writer, self._leads
                     process = _context().Process(target=_serve, args=(*given, dict(os.environ)))
+                    with ExitStack() as spare:  # without these, the server prints an error, too
+                        for _ in range(_SERVER_DESCRIPTORS):
+                            spare.callback(os.close, os.dup(its_own.fileno()))
                     with signals_blocked(), _main:
                         # It must not run the main module again: it needs nothing from it.
                         main = sys.modules["__main__"]

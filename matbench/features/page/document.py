@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import importlib.metadata
-import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -121,9 +120,9 @@ def page(
 
 
 def embedded(contents: Any) -> str:
-    """JSON of safe text that no HTML parser takes for anything else."""
-    plain = safe.data(msgspec.to_builtins(contents))
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """JSON of safe text that no HTML parser takes for anything else; a number that is not finite is
+    null."""
+    text = msgspec.json.encode(safe.data(msgspec.to_builtins(contents))).decode()
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

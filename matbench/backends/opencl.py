@@ -443,7 +443,7 @@ class OpenCLBackend(Backend):
 
     def timed_ns(self, work: Work) -> float:
         if work.is_graph:
-            raise CaseError("--graph needs CUDA; this is OpenCL")
+            raise CaseError("--method graph needs CUDA; this is OpenCL")
         work.hold()
         if work.is_cold and self.info.kind == "gpu":
             cl, cached_bytes = pyopencl(), self.device.global_mem_cache_size

@@ -8,6 +8,7 @@ after every launch, in `launches.py` to batches and calls, and in `samples.py` t
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis import limits
-from matbench.backends.protocol import Call, Program, Variant, Work
+from matbench.backends.protocol import Call, Function, Program, Variant, Work
 from matbench.bench import diagnosis
 from matbench.bench.loop import SLOW_NS
 from matbench.bench.runnable import Runnable, WrongError
@@ -277,8 +278,9 @@ def _run(
 
 
 # -- of launches on the inputs of the launch before ------------------------------------------------
-# Only sustained launches have the same inputs again and again (`Launches.block`). A kernel that
-# skips work then keeps C and something of its inputs, from which it sees whether they changed.
+# Only sustained launches have the same inputs again and again (`Launches.block`), in turn with
+# others. A kernel that skips work then keeps C and something of its inputs, from which it sees
+# whether they changed, and how.
 
 
 def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
@@ -287,6 +289,11 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
     is_matrix = problem.workload == workloads.DEFAULT
     if "repeated" not in runnable.options.checks or not is_matrix or problem.alpha == 0:
         return  # a sum's inputs take as long to recognise as to add up
+    if isinstance(runnable.built.program, Function):
+        return  # whose calls had inputs of their own
+    draw = runnable.samples.draw(secrets.randbits(64))
+    runnable.run(draw)
+    runnable.compare([(runnable.buffers, draw)], at_once=True)
     # B may be 0 wherever a column counts, because samples of whole numbers select single terms.
     if runnable.case.kernel.contract.storage not in INTEGERS or problem.N >= FEW_LINES:
         runnable.start()
@@ -315,18 +322,18 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
 def _longer_ns(runnable: Runnable, repeated_ns: float) -> float:
     """How much longer a launch takes if A differs from the one before than if it changed back.
 
-    Launches are timed in pairs. Before each, a column of A changes, to NaN if the type has it, and
+    Launches are timed in pairs. Before each, all of A changes, to NaN if the type has it, and
     changes back: before the first of the two, or between them, so that neither has the inputs of
-    the launch before. This runs on the host as functions do; on a CPU, no launch's own clock sees
-    all of them.
+    the launch before. (A kernel could update what it has kept for a few columns.) On a CPU, no
+    launch's own clock sees all of them.
     """
     pairs, tries = (_PAIRS, _TRIES) if repeated_ns < SLOW_NS else (1, 1)
     is_cpu = runnable.backend.info.kind == "cpu"
-    on_host = is_cpu or runnable.case.kernel.kind.is_apart
 
     def run(*, between: bool) -> None:
         for _ in range(pairs):
-            put_back = runnable.samples.set_aside(runnable.buffers, runnable.case.kernel)
+            given = runnable.buffers, runnable.case.kernel
+            put_back = runnable.samples.set_aside(*given, whole=True)
             if between:
                 runnable.start()
             put_back()
@@ -338,7 +345,7 @@ def _longer_ns(runnable: Runnable, repeated_ns: float) -> float:
 
     works = [
         Work(
-            [Call(partial(run, between=between), runs_on_host=on_host)],
+            [Call(partial(run, between=between), runs_on_host=is_cpu)],
             hold=lambda: runnable.kernels.hold(_HOLD_NS),
         )
         for between in (True, False)

@@ -7,6 +7,7 @@ before the timed interval, and C is what it is at the end of it.
 from __future__ import annotations
 
 import itertools
+import math
 import secrets
 import statistics
 import time
@@ -19,7 +20,15 @@ import numpy as np
 
 from matbench import workloads
 from matbench.analysis.block_times import BlockSample
-from matbench.backends.protocol import STAMP_BYTES, STAMP_WORDS, Argument, Function, Program, Work
+from matbench.backends.protocol import (
+    STAMP_BYTES,
+    STAMP_WORDS,
+    Argument,
+    Call,
+    Function,
+    Program,
+    Work,
+)
 from matbench.bench.kernel_arguments import arguments as arguments_of
 from matbench.bench.loop import Sampler, timing_of
 from matbench.bench.matrices import BatchArena, Buffers
@@ -27,7 +36,7 @@ from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.runnable import Runnable
 from matbench.bench.samples import FEW_LINES, Draw, drawn
 from matbench.bench.sustained import Block
-from matbench.errors import CaseError
+from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import Launch
 from matbench.records.outcome import BlockTimes, Sustained, Timing
 from matbench.workloads.matmul import trials
@@ -50,6 +59,10 @@ _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
 #: After the turn of another process the host enqueues slowly: nothing of this one is in its caches.
 _HOLD_NS_AFTER_TURN = 500_000
+#: Sustained launches take turns on sets of buffers that fill the last-level cache so many times,
+#: but on no more than this.
+_ROTATED_CACHES = 2
+_MOST_ROTATED = {"gpu": 256, "cpu": 4}
 #: How long the launches of a block run before the host looks at its clock, the most of them, and
 #: the fewest looks in a block.
 _LOOK_NS = 100e6
@@ -173,30 +186,42 @@ class Launches:
         return taken_ns
 
     def block(self, least_s: float) -> Block:
-        """Launches without a pause for at least so long; see `sustained`."""
-        launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
+        """Launches without a pause for at least so long, in turn on the sets of buffers, each with
+        its own inputs; see `sustained`."""
+        try:
+            _, sets = self._sets(self._rotated, self._rotated)
+        except OutOfMemoryError:
+            sets = [self.runnable.buffers]
+        launches = list(zip(sets, map(self.samples.draw, self._keys), strict=False))
         self.runnable.make_ready(launches)
+        calls = self._calls(launches)
+        for call in calls:
+            call.run()
+        turns = itertools.cycle(calls)
         if self._per_look == 0:
             look_ns = min(_LOOK_NS, 1e9 * least_s / _LEAST_LOOKS)
-            wanted = round(look_ns / self._without_pause_ns(1))
+            wanted = round(look_ns / self._without_pause_ns(turns, 1))
             self._per_look = min(_MOST_PER_LOOK, max(1, wanted))
         count = self._per_look
         began_ns = ended_ns = time.perf_counter_ns()
         means_ns = []
         while ended_ns - began_ns < 1e9 * least_s:
-            means_ns.append(self._without_pause_ns(count))
+            means_ns.append(self._without_pause_ns(turns, count))
             ended_ns = time.perf_counter_ns()
         self.runnable.compare(launches, at_once=True)
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
-    def _without_pause_ns(self, count: int) -> float:
-        """The mean time of so many launches, all on the first set of buffers."""
-        call = self.built.program.call(self.launch, self.runnable.arguments)
+    @cached_property
+    def _rotated(self) -> int:
+        """The number of sets that sustained launches take turns on, at least two."""
+        wanted = math.ceil(_ROTATED_CACHES * self._cache_bytes / self._set_bytes)
+        return min(_MOST_ROTATED[self.backend.info.kind], max(2, wanted))
+
+    def _without_pause_ns(self, turns: Iterator[Call], count: int) -> float:
+        """The mean time of so many launches."""
         if count > 1:
-            call.run()  # the first of several is not counted
-        taken_ns = self.backend.timed_ns(Work([call] * count))
-        call.give()
-        return taken_ns
+            next(turns).run()  # the first of several is not counted
+        return self.backend.timed_ns(Work(list(itertools.islice(turns, count))))
 
     def sampler(self, *, cold: bool) -> Sampler:
         """Single launches, or hot ones back to back: means of them, each on its own set of buffers.
@@ -228,11 +253,17 @@ class Launches:
 
         return sample
 
+    @property
+    def _cache_bytes(self) -> int:
+        return int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
+
+    @property
+    def _set_bytes(self) -> int:
+        return sum(matrix.data.nbytes for matrix in self.runnable.buffers.passed)
+
     def _sets_in_cache(self) -> int:
-        cache_bytes = int(self.backend.info.properties.get("last-level cache (bytes)") or 0)
-        set_bytes = sum(matrix.data.nbytes for matrix in self.runnable.buffers.passed)
-        held = cache_bytes // _CACHE_SHARE // set_bytes
-        return min(_MOST_SETS, max(held, 2 if 4 * set_bytes <= cache_bytes else 1))
+        held = self._cache_bytes // _CACHE_SHARE // self._set_bytes
+        return min(_MOST_SETS, max(held, 2 if 4 * self._set_bytes <= self._cache_bytes else 1))
 
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
@@ -248,12 +279,15 @@ class Launches:
         return taken_ns
 
     def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
-        case = self.runnable.case
-        given = [arguments_of(case, buffers.named) for buffers, _ in launches]
-        first, *rest = [self.built.program.call(self.launch, values) for values in given]
+        first, *rest = self._calls(launches)
         hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
         work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
         return self.backend.timed_ns(work)
+
+    def _calls(self, launches: Sequence[tuple[Buffers, Draw]]) -> list[Call]:
+        case, program = self.runnable.case, self.built.program
+        given = [arguments_of(case, buffers.named) for buffers, _ in launches]
+        return [program.call(self.launch, values) for values in given]
 
     def _hold(self, launches: int) -> None:
         """Keep the device busy until the host has enqueued so many launches."""
@@ -265,16 +299,20 @@ class Launches:
     ) -> tuple[BatchArena, list[tuple[Buffers, Draw]]]:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
-        arena = self.runnable.arena(_with_decoys(self._sets_in_cache()))
+        most = self._sets_in_cache()
+        # Without chance, a set lies at the same place in all batches, whatever their size.
+        laid_out = count if "decoys" in self.options.checks else most
+        arena, sets = self._sets(_with_decoys(most), _with_decoys(laid_out))
+        for buffers in sets[len(keys) :]:
+            self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
+        return arena, list(zip(sets, map(self.samples.draw, keys), strict=False))
+
+    def _sets(self, most: int, count: int) -> tuple[BatchArena, list[Buffers]]:
+        """So many sets of buffers at new places, in memory for the most."""
+        arena = self.runnable.arena(most)
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
-        # Without chance, a set lies at the same place in all batches, whatever their size.
-        laid_out = count if is_random else self._sets_in_cache()
-        sets = arena.lay_out(_with_decoys(laid_out), random)
-        moved = [self.runnable.buffers.moved(matrices) for matrices in sets]
-        for buffers in moved[len(keys) :]:
-            self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-        return arena, list(zip(moved, map(self.samples.draw, keys), strict=False))
+        return arena, list(map(self.runnable.buffers.moved, arena.lay_out(count, random)))
 
     def _surprise(self, count: int) -> None:
         """Batches that end at any launch, without times. A kernel that prepares for later launches
@@ -379,7 +417,7 @@ class FunctionLaunches(Launches):
 
     def sampler(self, *, cold: bool) -> Sampler:
         if self.options.graph:
-            raise CaseError("--graph: a function cannot be part of a CUDA graph; omit the option")
+            raise CaseError("--method graph: a function cannot be part of a CUDA graph")
         return partial(self.once_ns, cold=cold)
 
     def once_ns(
@@ -517,17 +555,16 @@ class FunctionLaunches(Launches):
             raise self.runnable.wrong("replaced", f"replaced {name}, which matbench measures with")
         return taken_ns
 
-    def _without_pause_ns(self, count: int) -> float:
-        """By the host's clock, because the pauses that it makes are part of the calls."""
-        self._incomplete()()
-        call = self.built.program.call(self.launch, self.runnable.arguments)
-        began_ns = time.perf_counter_ns()
-        own_ns = [ns for _ in range(count) if isinstance(ns := call.run(), float)]
-        self.backend.synchronize()
-        mean_ns = (sum(own_ns) or time.perf_counter_ns() - began_ns) / count
-        call.take()
-        call.give()
-        return mean_ns
+    def block(self, least_s: float) -> Block:
+        """Each call has its own inputs, and is verified: the function could know earlier ones, and
+        update what it has kept."""
+        began_ns = ended_ns = time.perf_counter_ns()
+        taken_ns = []
+        while ended_ns - began_ns < 1e9 * least_s:
+            taken_ns.append(self._called_ns(next(self._keys), cold=False))
+            ended_ns = time.perf_counter_ns()
+        self.runnable.require_right(self.samples.verdicts())
+        return Block(began_ns, ended_ns, len(taken_ns), sum(taken_ns) / len(taken_ns))
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

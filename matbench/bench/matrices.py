@@ -246,10 +246,13 @@ class BatchArena(Arena):
     def __init__(
         self, memory: Memory, kernels: DeviceKernels, extents: Sequence[Extent], most: int
     ) -> None:
-        self.extents = extents
+        self.extents, self.most = extents, most
         self._pages = [-(-extent.nbytes // PAGE_BYTES) for extent in extents]
-        guards = [GUARD_ROWS * extent.pitch * extent.word_bytes for extent in extents]
-        self._gaps = [max(1, guard // PAGE_BYTES) for guard in guards]
+        rows = [GUARD_ROWS * (extent.lines > 1) for extent in extents]  # a workspace is one line
+        lines = [extent.pitch * extent.word_bytes for extent in extents]
+        self._gaps = [
+            max(1, n * nbytes // PAGE_BYTES) for n, nbytes in zip(rows, lines, strict=True)
+        ]
         self._pages_of_set = sum(self._pages) + 2 * sum(self._gaps)
         super().__init__(memory, kernels, most * self._pages_of_set * PAGE_BYTES)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from matbench.backends.protocol import VARIANTS, Variant
+
+if TYPE_CHECKING:
+    from matbench.records.outcome import TimingMode
 
 #: All checks and protections, by name. All are always on; tests turn one off to show its effect.
 CHECKS = frozenset(
@@ -27,7 +30,8 @@ class Options(msgspec.Struct, frozen=True):
     mean of many launches; on a CPU it is a single launch. `rounds`: how often the kernels of a size
     take their turn; by default 5 times on a GPU, and 7 on a CPU. `replay`: the key of a sample,
     which is launched once, without timing. `sustained_s`: for how long launches are also timed
-    without a pause, once the device is steady; None: not at all.
+    without a pause, once the device is steady; None: not at all. `rotating`: they are by these
+    alone, as `sustained.rotating` has it.
     """
 
     timed: bool = True
@@ -35,6 +39,7 @@ class Options(msgspec.Struct, frozen=True):
     cold: bool = True
     hot: bool = False
     graph: bool = False
+    rotating: bool = False
     back_to_back: bool = True
     uncertainty: float | None = None
     max_time_s: float | None = None
@@ -50,14 +55,23 @@ class Options(msgspec.Struct, frozen=True):
         gpu = kind == "gpu"
         return msgspec.structs.replace(
             self,
-            cold=(self.cold or not self.hot) and gpu,
-            hot=self.hot or not gpu,
+            cold=(self.cold or not self.hot) and gpu and not self.rotating,
+            hot=(self.hot or not gpu) and not self.rotating,
             graph=self.graph and gpu,
             back_to_back=gpu,
             uncertainty=self.uncertainty or (0.005 if gpu else 0.02),
             max_time_s=self.max_time_s or (2.0 if gpu else 0.5),
             rounds=self.rounds or (5 if gpu else 7),
         )
+
+    @property
+    def modes(self) -> set[TimingMode]:
+        """The kinds of samples that are taken."""
+        hot: TimingMode = "hot graph" if self.graph else "hot"
+        taken: dict[TimingMode, bool] = {
+            "cold": self.cold, hot: self.hot, "rotating": self.rotating,
+        }  # fmt: skip
+        return {mode for mode, is_taken in taken.items() if is_taken}
 
     @property
     def builds(self) -> tuple[Variant, ...]:

@@ -90,7 +90,10 @@ class Runnable:
         self.arguments = kernel_arguments.arguments(self.case, self.buffers.named)
 
     def arena(self, most: int) -> BatchArena:
-        """Memory for so many sets of this kernel's buffers, made on first use."""
+        """Memory for so many sets of this kernel's buffers, or more; made on first use."""
+        if self._arena is not None and self._arena.most < most:
+            self._arena.release()
+            self._arena = None
         if self._arena is None:
             extents = [matrix.extent for matrix in self.buffers.passed]
             self._arena = BatchArena(self.prepared, self.kernels, extents, most)

@@ -95,6 +95,7 @@ class Samples:
         self.results = allocate(4 * 8 * _RESULTS)
         self.saved = allocate(8 * (problem.N + 1))
         self._column: Buffer | None = None  # of A, while it is NaN
+        self._whole: Buffer | None = None  # all of A
         self._is_hashed = False
         self._hashes: list[partial[None]] = []  # of the memory of the last launches
         self._orders: Buffer | None = None  # where the order of a product is, with its parts
@@ -248,16 +249,25 @@ class Samples:
         finally:
             self._start("alter", *given, 1, self.saved, grid=1)
 
-    def set_aside(self, buffers: Buffers, kernel: Kernel) -> Callable[[], None]:
-        """Make a random column of A NaN, as this kernel stores it; returns what puts it back."""
-        place = kernel_arguments.matrix(kernel, self.problem, "A").place
+    def set_aside(
+        self, buffers: Buffers, kernel: Kernel, *, whole: bool = False
+    ) -> Callable[[], None]:
+        """Make a random column of A NaN, as this kernel stores it, or the `whole` A; returns what
+        puts it back."""
         A = buffers.given[0]
-        count = self.problem.M * self.problem.batch
-        self._column = column = self._column or self.prepared.allocate(A.extent.word_bytes * count)
-        first = secrets.randbelow(self.problem.K) * place.column_step
-        steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
+        if whole:
+            aside = self._whole = self._whole or self.prepared.allocate(A.extent.nbytes)
+            count = A.extent.words
+            steps = count, count, 0, 0, 1
+        else:
+            place = kernel_arguments.matrix(kernel, self.problem, "A").place
+            count = self.problem.M * self.problem.batch
+            bytes_ = A.extent.word_bytes * count
+            aside = self._column = self._column or self.prepared.allocate(bytes_)
+            first = secrets.randbelow(self.problem.K) * place.column_step
+            steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
         params = {} if A.extent.word_bytes == 4 else {"WORD_BYTES": A.extent.word_bytes}
-        start = partial(self.kernels.start, "places.cu", "set_aside", A.data, column, *steps)
+        start = partial(self.kernels.start, "places.cu", "set_aside", A.data, aside, *steps)
         start(0, size=count, params=params)
         return partial(start, 1, size=count, params=params)
 

@@ -21,7 +21,7 @@ from matbench.backends.protocol import Backend, Program, Variant
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
-from matbench.bench.loop import SLOW_NS, Sampler, sample_until_known
+from matbench.bench.loop import SLOW_NS, Sampler, sample_until_known, timing_of
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.prepared import Prepared
 from matbench.bench.runnable import Built, Runnable, WrongError
@@ -123,7 +123,8 @@ class Session:
         if times_of is None:
             is_timed = self.options.timed and self.options.replay is None
             times_of = partial(self._timed, which) if is_timed else self.untimed
-            times_of = self._sustained if which.is_sustained else times_of
+            is_sustained = which.is_sustained or (is_timed and self.options.rotating)
+            times_of = self._sustained if is_sustained else times_of
         case = self._as_it_reads(case)
         built = self._build(case, variants)
         try:
@@ -169,11 +170,7 @@ class Session:
                 with contextlib.suppress(CaseError):  # no block has an end stamp
                     blocks = block_times.brief(sample, backend.info, clock_is_sm=is_sm)
             launches.verify()
-        is_of_bytes = workloads.workload_of(runnable.case.problem).rate == "B/s"
-        if self._bandwidth is None and (is_of_bytes or backend.info.kind == "gpu"):
-            with contextlib.suppress(CaseError):  # for example, too little memory
-                self._bandwidth = bandwidth.measured(backend, self.cache)
-        notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=options.cold)
+        notes = self._impossible(runnable, timing, is_cold=options.cold)
         if options.sustained_s is not None and runnable.case.problem.beta:
             notes += (_NOT_SUSTAINED,)
         return Times(
@@ -231,14 +228,32 @@ class Session:
         return Times()
 
     def _sustained(self, runnable: Runnable) -> Times:
-        """Launches back to back, after all rounds."""
-        assert self.options.sustained_s is not None
-        with self._checked(runnable, again=True):
+        """Launches back to back, after all rounds; or they alone, if these are rotating."""
+        is_alone, seconds = self.options.rotating, self.options.sustained_s
+        if is_alone and not runnable.case.can_be_sustained:
+            raise CaseError("--method rotating: each launch would find C of the one before")
+        with self._checked(runnable, again=not is_alone):
             launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
-            taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
+            if seconds is not None:
+                taken = sustained.blocks_of(launches.block, seconds, meter)
+            else:
+                taken = sustained.rotating(launches.block, meter)
             checks.require_same_work(runnable, taken.mean_ns)
             launches.verify()
-        return Times(sustained=taken)
+        if not is_alone:
+            return Times(sustained=taken)
+        timing = timing_of(taken.blocks_ns, launches.seed, rotating=True)
+        return Times(hot=timing, sustained=taken, notes=self._impossible(runnable, timing))
+
+    def _impossible(
+        self, runnable: Runnable, timing: Timing, *, is_cold: bool = False
+    ) -> tuple[str, ...]:
+        """What is too fast to be true; `WrongError` if nothing explains it."""
+        is_of_bytes = workloads.workload_of(runnable.case.problem).rate == "B/s"
+        if self._bandwidth is None and (is_of_bytes or self.backend.info.kind == "gpu"):
+            with contextlib.suppress(CaseError):  # for example, too little memory
+                self._bandwidth = bandwidth.measured(self.backend, self.cache)
+        return checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
 
     @contextlib.contextmanager
     def _checked(self, runnable: Runnable, *, again: bool = False) -> Iterator[None]:

@@ -1,9 +1,9 @@
 """Sustained speed, clock and power: launches back to back until the device is steady, and then
 for as long as requested.
 
-The launches of a block have the same inputs, which the kernel has not seen before; C is verified
-after the last. At the end, `checks.require_same_work` finds a kernel that skips work because
-its inputs have not changed.
+The launches of a block take turns on sets of buffers that fill the last-level cache twice, each
+with inputs that the kernel has not seen before; all are verified after the last. At the end,
+`checks.require_same_work` finds a kernel that skips work because those of a set have not changed.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _BLOCKS = 5
 _MOST_WARM_UPS = 2 * _BLOCKS
 #: The length of a block in a comparison, in seconds.
 BLOCK_S = 1.0
+#: NVIDIA's guidelines for measuring matrix products (CUTLASS' documentation): how long the device
+#: warms up, and the fewest launches that count. How long a block of these takes, and the fewest.
+_GUIDED_WARM_UP_S, _GUIDED_LAUNCHES = 3.0, 1001
+_GUIDED_BLOCK_S, _GUIDED_BLOCKS = 0.4, 9
 #: How much the mean time of a launch, the clock and the power may differ between two blocks of a
 #: steady device, as shares, and its temperature, in degrees.
 _TIME_TOLERANCE = 0.01
@@ -158,6 +162,16 @@ def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Su
         return _summary(warm_ups, [block() for _ in range(_BLOCKS)], meter)
 
 
+def rotating(run: Callable[[float], Block], meter: Meter) -> Sustained:
+    """The same as NVIDIA's guidelines ask: a longer warm-up, and more than 1,000 launches."""
+    block, blocks = partial(run, _GUIDED_BLOCK_S), list[Block]()
+    with meter.reading():
+        (warm_ups,) = _warmed_up([block], meter, _GUIDED_WARM_UP_S)
+        while len(blocks) < _GUIDED_BLOCKS or sum(b.launches for b in blocks) < _GUIDED_LAUNCHES:
+            blocks.append(block())
+        return _summary(warm_ups, blocks, meter)
+
+
 def in_turns(
     runs: Sequence[Callable[[float], Block]], plan: ComparisonPlan, seed: int, meter: Meter
 ) -> tuple[list[Sustained], Comparison]:
@@ -176,10 +190,15 @@ def in_turns(
     return [_summary(before, own, meter) for before, own in pairs], comparison
 
 
-def _warmed_up(runs: Sequence[Callable[[], Block]], meter: Meter) -> list[list[Block]]:
-    """The blocks of each kernel, in turns: until its last two are alike, at most the limit."""
+def _warmed_up(
+    runs: Sequence[Callable[[], Block]], meter: Meter, least_s: float = 0.0
+) -> list[list[Block]]:
+    """The blocks of each kernel, in turns, for at least so long: until its last two are alike, at
+    most the limit."""
     blocks = [[run()] for run in runs]
-    while len(blocks[0]) < _MOST_WARM_UPS and not all(_is_steady(own, meter) for own in blocks):
+    while sum(block.launched_ns for block in blocks[0]) < 1e9 * least_s or (
+        len(blocks[0]) < _MOST_WARM_UPS and not all(_is_steady(own, meter) for own in blocks)
+    ):
         for own, run in zip(blocks, runs, strict=True):
             own.append(run())
     return blocks

@@ -221,7 +221,7 @@ def _plan(
     most_ns = 1e9 * (launches.max_time or _TURNS_S)
     if seconds.sustained is None:
         return ComparisonPlan(threshold=verdict.threshold, maximum_time_ns=most_ns)
-    seconds.require_without(cold=launches.cold, hot=launches.hot)
+    seconds.require_without(method=launches.method)
     for name in (kernel.name for pair, *_ in rounds for kernel in pair if kernel.kind.is_apart):
         raise UsageError(f"--sustained compares kernels; {name} is a function: use `matbench run`")
     if any(problem.beta for _, problem, _ in rounds):

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 import click
 from click.shell_completion import CompletionItem
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: How launches can be timed.
+Method = Literal["cold", "hot", "graph", "rotating"]
 #: How long any build may take, in seconds.
 _BUILD_S = 120.0
 
@@ -427,19 +429,26 @@ def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
         require_device(kernel, "compare it with `--backend opencl`")
 
 
+def method_option() -> Any:
+    return option(
+        "--method",
+        type=ListOf(get_args(Method)),
+        default="",
+        metavar="LIST",
+        help="How launches are timed. cold: one at a time, each after the L2 cache was overwritten "
+        "(default on a GPU). hot: back to back (default on a CPU). graph: the same, as a CUDA "
+        "graph. rotating, in `run` alone: back to back on buffers that fill the L2 cache twice, "
+        "once the clock has settled, as NVIDIA's guidelines for matrix products ask.",
+    )
+
+
 @dataclass(frozen=True)
 class LaunchOptions:
     """Which kind of launch is timed, and for how long."""
 
     TITLE: ClassVar = "Timing"
 
-    cold: bool = option(
-        "--cold",
-        is_flag=True,
-        help="On a GPU, time single launches and overwrite the L2 cache before each (the default).",
-    )
-    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
-    graph: bool = option("--graph", is_flag=True, help="Launch hot samples as a CUDA graph.")
+    method: tuple[Method, ...] = method_option()
     max_time: float | None = option(
         "--max-time",
         type=Seconds(),
@@ -450,30 +459,35 @@ class LaunchOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.graph and not self.hot:
-            raise UsageError("--graph applies to hot samples only; add --hot")
+        both = {"hot", "graph"} <= {*self.method}
+        if both or ("rotating" in self.method and len(self.method) > 1):
+            raise UsageError(f"--method: {', '.join(self.method)} cannot be combined")
+
+    @property
+    def hot(self) -> bool:
+        return bool({"hot", "graph"} & {*self.method})
 
     def require_one_kind(self, device: DeviceInfo) -> None:
         """For commands that time one kind of launch."""
-        if self.cold and self.hot:
+        if len(self.method) > 1 or "rotating" in self.method:
             raise UsageError(
-                "--cold and --hot cannot be combined here; `matbench run` accepts both"
+                f"--method {','.join(self.method)} is for `matbench run`; here: cold, hot or graph"
             )
         self.require_able(device)
 
     def require_able(self, *devices: DeviceInfo) -> None:
-        """--graph needs CUDA on at least one device, and --cold a GPU."""
-        if self.graph and not any(device.backend == "cuda" for device in devices):
-            raise UsageError(f"--graph needs CUDA; this is {devices[0].label}")
-        if self.cold and not any(device.kind == "gpu" for device in devices):
-            raise UsageError(f"--cold needs a GPU; this is {devices[0].label}")
+        """graph needs CUDA on at least one device, and cold a GPU."""
+        if "graph" in self.method and not any(device.backend == "cuda" for device in devices):
+            raise UsageError(f"--method graph needs CUDA; this is {devices[0].label}")
+        if "cold" in self.method and not any(device.kind == "gpu" for device in devices):
+            raise UsageError(f"--method cold needs a GPU; this is {devices[0].label}")
 
     def quick(self, **changes: Any) -> Options:
         """Options for a few samples of each case, to find the fastest or before a comparison."""
         from matbench.bench.options import Options
 
         known: dict[str, Any] = {
-            "cold": not self.hot, "hot": self.hot, "graph": self.graph, "blocks": False,
+            "cold": not self.hot, "hot": self.hot, "graph": "graph" in self.method, "blocks": False,
             "uncertainty": 0.05, "max_time_s": min(0.3, self.max_time or 0.3), "minimum_samples": 3,
         }  # fmt: skip
         return Options(**known | changes)
@@ -497,7 +511,7 @@ class SustainedOptions:
     def require_without(self, **others: object) -> None:
         """`UsageError` if one of these options is given, too."""
         for name, value in others.items():
-            if self.sustained is not None and value not in (None, False):
+            if self.sustained is not None and value not in (None, False, ()):
                 raise UsageError(f"--sustained cannot be combined with --{name}")
 
 

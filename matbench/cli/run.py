@@ -131,14 +131,15 @@ class RunOptions(ContractOptions):
         from matbench.bench.options import Options
 
         return Options(
-            blocks=not (self.no_blocks or self.smoke),
-            cold=launches.cold or not launches.hot,
+            blocks=not (self.no_blocks or self.smoke or "rotating" in launches.method),
+            cold="cold" in launches.method or not launches.hot,
             hot=launches.hot,
-            graph=launches.graph,
+            graph="graph" in launches.method,
+            rotating="rotating" in launches.method,
             uncertainty=1e9 if self.smoke else self.uncertainty,
             max_time_s=0.05 if self.smoke else launches.max_time,
             minimum_samples=3 if self.smoke else 10,
-            rounds=1 if self.smoke or replay is not None else None,
+            rounds=1 if self.smoke or replay is not None or "rotating" in launches.method else None,
             replay=replay,
             sustained_s=sustained_s,
         )
@@ -176,7 +177,7 @@ def run(
     """Check and time KERNELS over sizes and parameters.
 
     Each is a name, a file, FILE@REV or a folder of *.cu files. Without KERNELS: the tutorial's, or
-    those of a --workload. --cold and --hot together time both kinds of launches.
+    those of a --workload. `--method cold,hot` times both kinds of launches.
 
     \b
     matbench run --sizes 256,1000
@@ -205,6 +206,9 @@ def run(
         {"--output": output.output, **shown.outputs},
         [*read_for(chosen, kernels), last_run_path(), output.resume],
     )
+    if "rotating" in launches.method:
+        seconds.require_without(method=launches.method)
+        sizes = replace(sizes, inputs=sizes.inputs or ("signed",))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
     cluster = features["cluster"].connect(device) if "cluster" in features else None
@@ -423,10 +427,8 @@ class Sweep:
         if found is None or found.status != "measured":
             return found
         options = self.options.on(infos[0].kind)
-        wanted = (options.cold, options.hot)
-        taken = (found.cold is not None, found.hot is not None)
-        is_graph = found.hot is not None and found.hot.graph
+        taken = {found.mode, found.hot and found.hot.mode} - {None}
         lasted_s = found.sustained.duration_s if found.sustained is not None else 0.0
         if case.can_be_sustained and lasted_s < (options.sustained_s or 0.0) / 2:
             return None
-        return found if taken == wanted and is_graph == options.graph else None
+        return found if taken == options.modes else None

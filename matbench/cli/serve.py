@@ -22,9 +22,11 @@ from matbench.cli.console import say
 from matbench.cli.options import (
     DeadlineOptions,
     DeviceOptions,
+    Method,
     Seconds,
     SizeOptions,
     grouped,
+    method_option,
     option,
 )
 from matbench.cli.selection import ContractOptions
@@ -88,7 +90,7 @@ class JudgeOptions:
 
     TITLE: ClassVar = None
 
-    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
+    method: tuple[Method, ...] = method_option()
     max_time: float = option(
         "--max-time",
         type=Seconds(),
@@ -104,7 +106,10 @@ class JudgeOptions:
     ) -> dict[str, Any]:  # fmt: skip
         """Those of `Judge`."""
         asked = {"timeout": deadlines.timeout, "contract": contract.asked}
-        return {**vars(sizes), **vars(device), **vars(self), **asked}
+        if self.method not in ((), ("cold",), ("hot",)):
+            raise UsageError(f"--method {','.join(self.method)}: here it is cold or hot")
+        asked |= {"hot": "hot" in self.method, "max_time": self.max_time}
+        return {**vars(sizes), **vars(device), **asked}
 
 
 @dataclass(frozen=True)

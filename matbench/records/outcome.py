@@ -32,7 +32,7 @@ from matbench.model import (
 )
 
 Status = Literal["measured", "wrong", "skipped", "failed"]
-TimingMode = Literal["cold", "hot", "hot graph"]
+TimingMode = Literal["cold", "hot", "hot graph", "rotating"]
 #: Numbers with a lower limit, like `model.Count`.
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -157,9 +157,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     requested uncertainty, `stopped` why sampling ended; both are None if none was requested.
     `attempts` counts how often sampling was restarted because clocks were unstable, `conditions`
     are those before and during it, and `notes` give reasons to doubt the samples. `graph`: hot
-    launches as one CUDA graph. `seed`, in hexadecimal, is that of the inputs of the last round's
-    launches: each launch had its own inputs, and each result was verified. `rounds` has the number
-    of samples of each round; without them, all samples were taken in one.
+    launches as one CUDA graph; `rotating`: a sample is a block of sustained launches. `seed`, in
+    hexadecimal, is that of the inputs of the last round's launches: each launch had its own inputs,
+    and each result was verified. `rounds` has the number of samples of each round; without them,
+    all samples were taken in one.
     """
 
     samples_ns: tuple[Nanoseconds, ...] = ()
@@ -167,6 +168,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: Nanoseconds | None
     interval_ns: tuple[Nanoseconds, Nanoseconds] | None = None
     graph: bool = False
+    rotating: bool = False
     warmups: Count | None = None
     settled: bool | None = None
     stopped: str | None = None
@@ -178,6 +180,11 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.rounds and sum(self.rounds) != len(self.samples_ns):
             raise ValueError(f"rounds of {sum(self.rounds)} samples, but {len(self.samples_ns)}")
+
+    @property
+    def mode(self) -> TimingMode:
+        """That of samples that are not cold."""
+        return "rotating" if self.rotating else "hot graph" if self.graph else "hot"
 
 
 #: Launches that were slowed by more than this share, by reading the clock, are marked.
@@ -310,9 +317,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="outcome", tag_field="type", kw_o
     def mode(self) -> TimingMode | None:
         if self.cold is not None:
             return "cold"
-        if self.hot is not None:
-            return "hot graph" if self.hot.graph else "hot"
-        return None
+        return self.hot.mode if self.hot is not None else None
 
     @property
     def median_ns(self) -> float | None:

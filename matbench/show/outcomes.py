@@ -379,6 +379,7 @@ _MODES = {
     "cold": "cold samples: the cache is overwritten before each",
     "hot": "hot samples: the cache is not overwritten",
     "hot graph": "hot samples: launches back to back, as one CUDA graph",
+    "rotating": "samples are blocks of launches on rotating buffers, at the settled clock",
 }
 
 
@@ -445,7 +446,6 @@ def _modes(outcomes: Iterable[Outcome]) -> str:
     modes = {outcome.mode for outcome in timed}
     if len(modes) > 1:
         return "cold and hot samples, ranked separately"
-    graphs = {outcome.hot.graph for outcome in timed if outcome.hot is not None}
-    hot = [_MODES["hot graph" if graph else "hot"] for graph in sorted(graphs)]
+    hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in timed if o.hot is not None})]
     beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []
     return "; ".join([_MODES[mode] for mode in modes if mode] + beside)

@@ -163,7 +163,7 @@ class Worker:
         kinds = options.cold + options.hot if options.timed else 0
         #: How long a task may take, in seconds.
         self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
-        self.run_s += TIMES_SUSTAINED * (options.sustained_s or 0.0)
+        self.run_s += TIMES_SUSTAINED * (options.sustained_s or 5.0 * options.rotating)
         self._running = _Step("running", self.run_s, deadlines.option, "kernel")
         self.gives_up = deadlines.gives_up
         self._late = late

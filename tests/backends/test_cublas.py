@@ -378,7 +378,7 @@ def test_factors(name: str, factors: dict[str, Any], checks: Session, info: Devi
      ("cublas-f64", "cublaslt-best-f64", "1000"), ("cublaslt-fp8", "cublaslt-best-fp8", "1024"),
      ("cublaslt-int8", "cublaslt-best-int8", "1024")],
 )  # fmt: skip
-@pytest.mark.parametrize("mode", [[], pytest.param(["--hot", "--graph"], marks=pytest.mark.long)])
+@pytest.mark.parametrize("mode", [[], pytest.param(["--method", "graph"], marks=pytest.mark.long)])
 def test_the_best_is_compared_with_what_the_library_takes(
     first: str, best: str, size: str, mode: list[str], matbench: Matbench, info: DeviceInfo
 ) -> None:
@@ -466,7 +466,7 @@ def test_the_same_bits_every_time(name: str, size: str, checks: Session, info: D
 @pytest.mark.gpu
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "mode", some([[], ["--hot"], ["--hot", "--graph"], ["--cold", "--hot"]], [])
+    "mode", some([[], ["--method", "hot"], ["--method", "graph"], ["--method", "cold,hot"]], [])
 )
 def test_rows_like_any_other(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     baselines = ("--baseline", "cublas*", "--backend", "cuda", "--max-time", "0.2")

@@ -22,13 +22,7 @@ from support.sources import ONE, launched
 
 from matbench import backends, cache
 from matbench.backends.opencl import OpenCLBackend, pyopencl
-from matbench.backends.protocol import (
-    STAMP_BYTES,
-    Argument,
-    Backend,
-    Variant,
-    Work,
-)
+from matbench.backends.protocol import STAMP_BYTES, Argument, Backend, Variant, Work
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
@@ -309,7 +303,7 @@ def test_launches_take_time(opencl: Backend, tmp_path: Path) -> None:
     assert 0 < short < long
     assert 2 < long / short < 50
     assert 0.2 < hot / long < 5
-    with pytest.raises(CaseError, match="--graph needs CUDA"):
+    with pytest.raises(CaseError, match="--method graph needs CUDA"):
         opencl.timed_ns(Work([program.call(ONE, arguments(1))], is_graph=True))
     assert 0.001 < opencl.ticks_per_ns(np.zeros((1, 5), np.uint64)) < 10
     opencl.release(C)

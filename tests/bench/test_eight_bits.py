@@ -298,7 +298,7 @@ def test_adopt_finds_the_call_of_an_int8_kernel(write: Write, matbench: Matbench
 
 def test_back_to_back_launches_have_their_own_scales(write: Write, matbench: Matbench) -> None:
     file = write("fp8.cu", VARIANTS["scales of rows"].source)
-    matbench("run", file, "--sizes", "64", "--hot")
+    matbench("run", file, "--sizes", "64", "--method", "hot")
     assert [outcome.status for outcome in last_run()] == ["measured"]
 
 

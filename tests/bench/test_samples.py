@@ -24,14 +24,7 @@ from matbench.bench.matrices import Buffers, Extent, allocated
 from matbench.bench.samples import Draw, Samples
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import (
-    U32,
-    Inputs,
-    NumericContract,
-    Precision,
-    Problem,
-    Storage,
-)
+from matbench.model import U32, Inputs, NumericContract, Precision, Problem, Storage
 from matbench.workloads import oracle
 
 

@@ -13,16 +13,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 from support.cli import QUICK, Matbench, last_run, records_in
-from support.kernels import (
-    GOOD_BODY,
-    PADDED,
-    PRODUCT,
-    SIZES,
-    KernelWriter,
-    changed,
-    saved,
-    text_of,
-)
+from support.fixtures import Watch
+from support.kernels import GOOD_BODY, PADDED, PRODUCT, SIZES, KernelWriter, changed, saved, text_of
 from support.optional import present, some
 from support.products import case_of, opened
 
@@ -30,7 +22,9 @@ from matbench.analysis.statistics import ComparisonPlan
 from matbench.backends.protocol import Backend, Work
 from matbench.bench import checks, launches, sustained
 from matbench.bench.options import CHECKS, Options, Round
+from matbench.bench.session import Session
 from matbench.bench.sustained import Block, Meter
+from matbench.cache import Cache
 from matbench.model import Conditions, DeviceInfo
 from matbench.records.outcome import Outcome, Sustained
 from matbench.show import comparisons, formats
@@ -177,11 +171,11 @@ def test_how_much_longer_a_launch_takes_on_changed_inputs(usual_ns: float) -> No
         return float(now.ns)
 
     backend = SimpleNamespace(info=SimpleNamespace(kind="gpu"), timed_ns=timed_ns)
-    samples = SimpleNamespace(set_aside=lambda *_: change())
-    case = SimpleNamespace(kernel=SimpleNamespace(kind=SimpleNamespace(is_apart=False)))
+    samples = SimpleNamespace(set_aside=lambda *_, whole: change())
     made: Any = SimpleNamespace(
-        samples=samples, buffers=None, case=case, backend=backend, start=start
-    )
+        samples=samples, buffers=None, case=SimpleNamespace(kernel=None), backend=backend,
+        start=start,
+    )  # fmt: skip
     assert checks._longer_ns(made, usual_ns) == pytest.approx(3e4)
 
 
@@ -237,20 +231,47 @@ def test_honest_kernels_pass(matbench: Matbench, kernel: str, words: tuple[str, 
 
 
 FUNCTIONS = """
-import numpy as np
+import numpy as np, time
 def into(A, B, C):
     np.matmul(A, B, out=C)
 def returned(A, B):
     return A @ B
+kept = [None]
+def updated(A, B, C):
+    if kept[0] is None or (A != kept[0]).any(axis=0).sum() > 1:
+        time.sleep(0.002)
+    kept[0] = A.copy()
+    np.matmul(A, B, out=C)
 """
 
 
 def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
+    """Each call has inputs of its own: one that updates what it has kept cannot."""
     file = saved(tmp_path / "mine.py", FUNCTIONS)
-    names = [f"{file}::{name}" for name in ("into", "returned")]
+    names = [f"{file}::{name}" for name in ("into", "returned", "updated")]
     matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
-    assert [outcome.reason for outcome in last_run()] == [None] * 2
-    assert all(outcome.sustained for outcome in last_run())
+    assert [outcome.reason for outcome in last_run()] == [None] * 3
+    assert min(present(last_run()[2].sustained).blocks_ns) > 1.9e6
+
+
+def test_rotating_launches_have_buffers_of_their_own(
+    backend: Backend, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They warm up for so long, and are at least so many."""
+    monkeypatch.setattr(sustained, "_GUIDED_WARM_UP_S", 0.05)
+    monkeypatch.setattr(sustained, "_GUIDED_LAUNCHES", 400)
+    monkeypatch.setattr(sustained, "_GUIDED_BLOCK_S", 0.005)
+    monkeypatch.setattr(launches, "_ROTATED_CACHES", 1e9)
+    used: set[int] = set()
+    watch(lambda work: used.update(id(C) for call in work.calls for C in call.arguments[2:3]))
+    session = Session(backend, Cache(), Options(blocks=False, rotating=True).on("cpu"))
+    found = session.measure(case_of("tiled", 64, backend.info, TILE=8))
+    lasting = present(found.sustained)
+    assert (found.mode, found.samples_ns) == ("rotating", lasting.blocks_ns)
+    assert lasting.warm_up_s >= 0.05
+    assert lasting.launches >= 400
+    assert len(lasting.blocks_ns) >= 9
+    assert len(used) >= 4, "as many sets as a CPU has at most"
 
 
 WITHOUT_A = changed(

@@ -434,7 +434,7 @@ def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceI
 
 @pytest.mark.gpu
 @pytest.mark.alone
-@pytest.mark.parametrize("mode", some([[], ["--hot"], ["--hot", "--graph"]], []))
+@pytest.mark.parametrize("mode", some([[], ["--method", "hot"], ["--method", "graph"]], []))
 def test_dot_products_side_by_side(matbench: Matbench, info: DeviceInfo, mode: list[str]) -> None:
     dots = ("--workload", "dot", "--baseline", "cublas-dot", "--backend", "cuda")
     matbench("run", *dots, "--sizes", "2^22", *mode)

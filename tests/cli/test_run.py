@@ -99,10 +99,11 @@ def test_asks_for_both(planned: Plan, noted: Noted, monkeypatch: pytest.MonkeyPa
     """The options that reach the worker, on any machine."""
     made = noted(worker.WorkerPool, "__init__")
     monkeypatch.setattr(LaunchOptions, "require_able", lambda *_: None)
-    for kinds in ((), ("--cold",), ("--hot",), ("--cold", "--hot")):
-        planned("tiled", "--set", "TILE=8", "--sizes", "9", *kinds)
-    asked = [(options.on("gpu").cold, options.on("gpu").hot) for _, options, *_ in made]
-    assert asked == [(True, False), (True, False), (False, True), (True, True)]
+    kinds = {"cold": {"cold"}, "hot": {"hot"}, "cold,graph": {"cold", "hot graph"}}
+    kinds |= {"": {"cold"}, "rotating": {"rotating"}}
+    for words in kinds:
+        planned("tiled", "--set", "TILE=8", "--sizes", "9", "--method", words)
+    assert [options.on("gpu").modes for _, options, *_ in made] == [*kinds.values()]
 
 
 # Other workloads

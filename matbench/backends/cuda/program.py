@@ -71,7 +71,7 @@ class Bindings:
 @contextmanager
 def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Capture launches on PyCUDA's stream as a graph; yields a function that starts it."""
-    bindings = Bindings("--graph", fatal=True)
+    bindings = Bindings("--method graph", fatal=True)
     cu, call = bindings.cu, bindings.call
     handle = cu.CUstream(stream.handle)
     mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL

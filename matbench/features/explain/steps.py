@@ -44,7 +44,7 @@ def measure(
     measured: list[tuple[Case, Outcome]],
 ) -> Limits | None:  # fmt: skip
     """Measure every case briefly, and the device's limits; what is measured is kept if stopped."""
-    how = options.LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick()
+    how = options.LaunchOptions(method=("cold",), max_time=None).quick()
     with (
         WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(cases) + 1) as display,

@@ -39,10 +39,9 @@ class RecordedBench(Bench):
         # The first, so that the fastest parameters do not change when more are added.
         self._outcomes = finished(reversed(writer.outcomes))
         options = pool.options.on(device.kind)
-        mode = "cold" if options.cold else "hot graph" if options.graph else "hot"
         self._records: dict[tuple[CaseKey, CaseKey], ComparisonRecord] = {}
         for record in writer.findings:
-            if isinstance(record, ComparisonRecord) and record.candidate.mode == mode:
+            if isinstance(record, ComparisonRecord) and record.candidate.mode in options.modes:
                 sides = record.baseline.case, record.candidate.case
                 self._records[CaseKey.from_case(sides[0]), CaseKey.from_case(sides[1])] = record
         self._here: set[tuple[CaseKey, CaseKey]] = set()  # by the process that there is

@@ -43,7 +43,7 @@ def profile_blocks(
     problem = sizes.one_problem(chosen)
     info = device.choose(chosen)
     cases = sweep.cases([chosen], [problem], constants.values([chosen]), info)
-    how = options.LaunchOptions(cold=True, hot=False, graph=False, max_time=None).quick(blocks=True)
+    how = options.LaunchOptions(method=("cold",), max_time=None).quick(blocks=True)
     with (
         Interruption() as interruption,
         WorkerPool(how, deadlines.deadlines, say_printed) as pool,

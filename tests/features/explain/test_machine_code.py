@@ -16,12 +16,7 @@ from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.explanation import explanation
 from matbench.features.explain.machine_code import machine_code
 from matbench.features.explain.machine_code_view import section, words
-from matbench.features.explain.record import (
-    HardwareCounters,
-    HotLoop,
-    MachineCode,
-    NotDerived,
-)
+from matbench.features.explain.record import HardwareCounters, HotLoop, MachineCode, NotDerived
 from matbench.model import Resources
 
 #: Each thread loads a word and stores it elsewhere.

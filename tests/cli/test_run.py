@@ -102,7 +102,8 @@ def test_asks_for_both(planned: Plan, noted: Noted, monkeypatch: pytest.MonkeyPa
     kinds = {"cold": {"cold"}, "hot": {"hot"}, "cold,graph": {"cold", "hot graph"}}
     kinds |= {"": {"cold"}, "rotating": {"rotating"}}
     for words in kinds:
-        planned("tiled", "--set", "TILE=8", "--sizes", "9", "--method", words)
+        [last] = planned("tiled", "--set", "TILE=8", "--sizes", "9", "--method", words)
+    assert last.case.problem.inputs == "signed", "as rotating launches have it"
     assert [options.on("gpu").modes for _, options, *_ in made] == [*kinds.values()]
 
 

@@ -170,7 +170,7 @@ NO_WORKER = "a worker process cannot be started: "
     ("setup", "arguments", "told"),
     [
         (GONE, ("run", *ONE_CASE), f"{NO_WORKER}the working folder no longer exists; change to"),
-        ("ulimit -n 14", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
+        ("ulimit -n 15", ("run", *ONE_CASE), f"{NO_WORKER}Too many open files; raise `ulimit -n`"),
         ("echo raise MemoryError > click.py", ("kernels",), "out of memory"),
         ("echo import missing > click.py", ("kernels",), "No module named 'missing'"),
     ],

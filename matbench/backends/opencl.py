@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench import temporary
+from matbench import files
 from matbench.backends import building, host
 from matbench.backends.building import apart, first_error, warnings_of
 from matbench.backends.protocol import (
@@ -91,7 +91,7 @@ def platforms() -> list[Any]:
     trouble, fix = "no OpenCL runtime is installed", _INSTALL
     if given is not None:
         trouble, fix = f"no OpenCL runtime in {_VENDORS} = {given} starts", f"unset {_VENDORS}"
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         if given is None and intel.exists():
             trouble, fix = "Intel's OpenCL runtime is installed but does not start", ""
             try:

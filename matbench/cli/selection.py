@@ -199,10 +199,10 @@ class KernelFiles:
         Its files are there until the command ends. `UsageError`: there is no git, no repository or
         no such revision, or the kernel is not valid.
         """
-        from matbench import temporary
+        from matbench.files import temporary_folder
         from matbench.kernelfile import revision
 
-        folder = click.get_current_context().with_resource(temporary.folder())
+        folder = click.get_current_context().with_resource(temporary_folder())
         root, name = revision.place(version)
         sha = revision.commit(str(version), version.revision, root)
         taken = revision.take(version, root, name, sha, folder, self.given, problem_files)

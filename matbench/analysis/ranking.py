@@ -147,7 +147,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         by_place.setdefault(place, {}).setdefault(problem, []).append(outcome)
     return [
         DeviceRanking(
-            workloads.get(names[place[2]]),
+            workloads.WORKLOADS[names[place[2]]],
             place[0],
             {one: rank(problems[one], devices) for one in sorted(problems, key=_by_work)},
         )

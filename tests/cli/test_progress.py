@@ -178,6 +178,7 @@ def test_without_a_total_there_is_only_a_clock() -> None:
 
 def test_a_failure_is_one_safe_line() -> None:
     display, _ = display_of(2)
+    assert display._console is not None
     display.done(outcome("li\x1bar", status="wrong", reason="\x1b[2J wrong\nC[0, 0]"), "", 1.0)
     display.done(outcome(status="failed", reason="x" * 99), "", 1.0)
     assert isinstance(display._console.file, io.StringIO)

@@ -77,12 +77,9 @@ def grouped(command: F) -> F:
 # Types of values
 
 
-class Seed(click.IntRange):
-    """A seed that NumPy accepts."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 2**63 - 1)
-        self.name = "integer"
+#: A seed that NumPy accepts.
+SEED = click.IntRange(0, 2**63 - 1)
+SEED.name = "integer"
 
 
 class Seconds(click.FloatRange):
@@ -275,7 +272,7 @@ class SizeOptions:
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
     seed: int = option(
-        "--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs."
+        "--seed", type=SEED, default=0, show_default=True, help="Seed of the inputs."
     )
     alpha: str | None = option(
         "--alpha",

@@ -212,28 +212,22 @@ class KernelFiles:
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
     def loaded(self, names: Sequence[str]) -> Catalogue:
-        """All kernels, with those of the files and folders that are named."""
-        from matbench.kernelfile import catalogue
+        """All kernels, with those of the files and folders that are named; front matter that is
+        given is for one file, or versions of it."""
+        from matbench.kernelfile import catalogue, revision
 
         paths = [*dict.fromkeys(filter(is_path, names))]
         files = {path: files_of(path) for path in paths}
         every = [*dict.fromkeys(file for path in paths for file in files[path])]
-        self._require_one(every)
+        versions = ((file, revision.named(file)) for file in every)
+        if self.given and len({of.shown if of else file for file, of in versions}) != 1:
+            named = (
+                f"several are named: {', '.join(every)}" if every else "name one such as mine.cu"
+            )
+            raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
         read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
         own = {path: [read[file] for file in files[path]] for path in paths}
         return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
-
-    def _require_one(self, paths: Sequence[str]) -> None:
-        """Front matter is for one kernel file, or versions of it."""
-        from matbench.kernelfile import revision
-
-        versions = ((path, revision.named(path)) for path in paths)
-        files = {version.shown if version else path for path, version in versions}
-        if self.given and len(files) != 1:
-            named = (
-                f"several are named: {', '.join(paths)}" if files else "name one such as mine.cu"
-            )
-            raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""

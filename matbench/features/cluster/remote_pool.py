@@ -91,9 +91,9 @@ class RemoteWorkerPool:
         self.cluster.end({address: future.key for address, future in desks.values()})
 
     def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
     ) -> Iterator[Visit]:
-        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
+        """Measure all cases of the groups, in rounds; `begin` is told a visit's case and device."""
         tasks = in_rounds(groups, self.options)
         ahead = {
             group.tasks[0]: [rounds.case for rounds in [*dict.fromkeys(group.tasks)][1:]]
@@ -108,7 +108,7 @@ class RemoteWorkerPool:
                 return None
             if case.skip is not None:
                 return rounds.taken(device, skipped(case, device, case.skip))
-            begin(device, case)
+            begin(case.label, device.where)
             following = ahead.get(rounds, ()) if which.number == 1 else ()
             return rounds.taken(device, self._measured(device, [case, *following], which))
 

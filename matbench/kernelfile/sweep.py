@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,6 +31,8 @@ from matbench.model import (
     Skip,
     settings_of,
 )
+
+N = TypeVar("N", int, float)
 
 #: The values of swept constants, or those that take their place.
 Space = Mapping[str, tuple[int, ...]]
@@ -70,7 +72,7 @@ def _space(kernel: Kernel, overrides: Space) -> dict[str, tuple[int, ...]]:
     return kernel.sweep | {name: values for name, values in overrides.items() if name in axes}
 
 
-def combinations(space: Space) -> Iterator[dict[str, int]]:
+def combinations(space: Mapping[str, Sequence[N]]) -> Iterator[dict[str, N]]:
     """Every choice of one value for each name; an empty space has one empty choice."""
     for choice in itertools.product(*space.values()):
         yield dict(zip(space, choice, strict=True))
@@ -158,14 +160,9 @@ def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
 
 def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
     """Every alpha, beta and batch that a kernel is run with: those `asked` for, or declared."""
-    if kernel.workload == workloads.DEFAULT:
-        declared = {
-            name: asked.get(name, sizes.numbers(getattr(kernel, name))) for name in SCALINGS
-        }
-        for choice in itertools.product(*declared.values()):
-            yield dict(zip(declared, choice, strict=True))
-    else:
-        yield {}
+    names = SCALINGS if kernel.workload == workloads.DEFAULT else ()
+    declared = {name: asked.get(name, sizes.numbers(getattr(kernel, name))) for name in names}
+    return combinations(declared)
 
 
 def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:

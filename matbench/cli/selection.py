@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
     from matbench.kernelfile.contract import Contract
     from matbench.kernelfile.revision import Version
-    from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+    from matbench.model import Case, DeviceInfo, Kernel, Problem
     from matbench.worker.worker import WorkerPool
 
 #: Each case with the devices of one model that may measure it: any one of them.
@@ -225,7 +225,8 @@ class KernelFiles:
                 f"several are named: {', '.join(every)}" if every else "name one such as mine.cu"
             )
             raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
-        read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
+        kernels = catalogue.told_apart([*map(self.read, every)]) if every else []
+        read = dict(zip(every, kernels, strict=True))
         own = {path: [read[file] for file in files[path]] for path in paths}
         return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
 
@@ -446,14 +447,10 @@ class SelectionOptions:
                 missing = "runs on the CPU of one host: measure it without --cluster"
             for case in sweep.cases([kernel], problems, overrides, info):
                 if missing is not None:
-                    case = without_launch(case, Skip("unavailable", missing))
+                    skip = Skip("unavailable", missing)
+                    case = msgspec.structs.replace(case, skip=skip, launch=None)
                 found.append(((info,), case))
         return found
-
-
-def without_launch(case: Case, skip: Skip) -> Case:
-    """A case that is not run, for a reason that is not in its kernel file."""
-    return msgspec.structs.replace(case, skip=skip, launch=None)
 
 
 def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:

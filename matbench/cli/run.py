@@ -205,7 +205,10 @@ def run(
     )
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
-    cluster = features["cluster"].connect(device) if "cluster" in features else None
+    address = features["cluster"].cluster if "cluster" in features else None
+    cluster = None
+    if address is not None:
+        cluster = registry.load(registry.CLUSTER).connected(address, device)
     where = cluster or device
     if cluster is None:
         start_server()

@@ -14,13 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import click
 import msgspec
 
 from matbench.bench.options import Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
-from matbench.errors import MatbenchError
+from matbench.cli.options import DeviceOptions
+from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import bundles, remote
-from matbench.features.cluster.cluster import Cluster
+from matbench.features.cluster.cluster import Cluster, joined
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.worker.output import Listener
@@ -51,6 +53,14 @@ class JoinedCluster(NamedTuple):
         self, options: Options, deadlines: Deadlines, listener: Listener | None = None
     ) -> RemoteWorkerPool:
         return RemoteWorkerPool(self.cluster, options, deadlines, listener)
+
+
+def connected(address: str, device: DeviceOptions) -> JoinedCluster:
+    """The cluster with a scheduler there, until the command ends."""
+    if device.device:
+        raise UsageError("--cluster cannot be combined with --device")
+    cluster = joined(address, device.backend)
+    return JoinedCluster(click.get_current_context().with_resource(cluster))
 
 
 class RemoteWorkerPool:

@@ -85,12 +85,14 @@ def allowed(
     is found. Candidates have the sides that `where` fixes, equal ones, or multiples of a constant
     or a power of two."""
 
+    conditions = (*workloads.workload_of(kernel).where, *kernel.launch.where)
+
     def is_allowed(size: workloads.Size) -> bool:
         M, N, K = size
         problem = Problem(M, N, K, workload=kernel.workload)
         try:
             values = _values(kernel, problem, params, device)
-            return _unmet_condition(kernel, values) is None
+            return _unmet(conditions, values) is None
         except expressions.ExpressionError:
             return True  # the case reports the error
 
@@ -209,7 +211,7 @@ def _case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devi
         skip = (
             _unmet_requirement(kernel, device)
             or not_computed(kernel, problem)
-            or _unmet_condition(kernel, values)
+            or _unmet((*workloads.workload_of(kernel).where, *kernel.launch.where), values)
         )
         launch = _launch(kernel, values) if skip is None else None
     except expressions.ExpressionError as error:
@@ -277,10 +279,6 @@ def _obstacle(pickled: bytes) -> str:
 
     told = found() if kernel.includes else cache.kept(f"obstacle {kernel!r}", found)
     return str(told, "utf-8", "surrogatepass")
-
-
-def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> Skip | None:
-    return _unmet((*workloads.workload_of(kernel).where, *kernel.launch.where), values)
 
 
 def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip | None:

@@ -245,8 +245,8 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if outcome.cold is not None and outcome.hot is not None:
         about = *_doubts(outcome.hot), *outcome.hot.notes
         notes += [f"hot samples: {note}" for note in about]
-    is_on_host = outcome.case.backend == "host"
-    if is_on_host and (share := ranking.others_share([outcome]) or 0.0) > _BUSY:
+    share = ranking.others_share([outcome]) if outcome.case.backend == "host" else None
+    if share is not None and share > _BUSY:
         told = f"other programs took {share:.0%} of its cores"
         notes.append(f"{told}; one thread is steadier (OPENBLAS_NUM_THREADS=1)")
     if sustained is not None and not sustained.steady:

@@ -18,7 +18,7 @@ from support.disk import full_after
 from support.optional import present
 from support.paths import programs
 
-from matbench import temporary as folders
+from matbench import files as folders
 from matbench.cache import DEFAULT_LIMIT_BYTES, Cache
 from matbench.errors import UsageError
 
@@ -295,7 +295,7 @@ def test_several_processes_share_it(tmp_path: Path) -> None:
 
 
 def test_a_folder_goes_with_its_block(temporary: Path) -> None:
-    with pytest.raises(ZeroDivisionError), folders.folder() as folder:
+    with pytest.raises(ZeroDivisionError), folders.temporary_folder() as folder:
         (folder / "file").write_text("text")
         assert list(temporary.iterdir()) == [folder]
         raise ZeroDivisionError
@@ -303,9 +303,9 @@ def test_a_folder_goes_with_its_block(temporary: Path) -> None:
 
 
 def test_a_folder_of_a_killed_process_goes_with_the_next_run(temporary: Path) -> None:
-    script = "import os, time\nfrom matbench import temporary\n"
+    script = "import os, time\nfrom matbench.files import temporary_folder\n"
     script += (
-        "with temporary.folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
+        "with temporary_folder() as folder:\n    print(folder, flush=True)\n    time.sleep(60)"
     )
     killed, alive = (
         subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -322,7 +322,7 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(temporary: Path) ->
     (young := temporary / "matbench-bbbbbbbb.tmp").mkdir()
     for folder in (left, used, target):
         os.utime(folder, (0, 0))
-    with folders.folder() as own:
+    with folders.temporary_folder() as own:
         assert {*temporary.iterdir()} == {
             used,
             target,
@@ -337,7 +337,7 @@ def test_a_folder_of_a_killed_process_goes_with_the_next_run(temporary: Path) ->
 
 def test_no_temporary_folder_is_told(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(temporary / "missing"))
-    with pytest.raises(UsageError) as refused, folders.folder():
+    with pytest.raises(UsageError) as refused, folders.temporary_folder():
         pass
     assert str(refused.value) == (
         "no temporary folder can be created: No such file or directory; "

@@ -33,7 +33,7 @@ from matbench.backends.protocol import UnavailableError
 from matbench.errors import readable
 from matbench.features.nvidia_tools import observer
 from matbench.model import DeviceInfo, Problem, Skip, SkipKind
-from matbench.records import encoding, reading
+from matbench.records import encoding
 from matbench.records.outcome import BlockTimes, Outcome
 from matbench.show import safe
 
@@ -299,7 +299,7 @@ def hostile_records() -> Iterator[str]:
         for holder, key in strings(plain):
             before, holder[key] = holder[key], f"{holder[key]}{HOSTILE}"
             try:
-                reading.decode(json.dumps(plain).encode())
+                encoding.decode(json.dumps(plain).encode(), plain["type"])
             except (ValueError, msgspec.MsgspecError):
                 holder[key] = before
         assert "PWNED" in json.dumps(plain)

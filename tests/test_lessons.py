@@ -17,6 +17,7 @@ from support.records import outcome
 
 from matbench.analysis import ranking
 from matbench.cache import Cache
+from matbench.cli.options import ConstantOptions
 from matbench.features.explain import architectures, disassembly, machine_code
 from matbench.features.explain.record import MachineCode
 from matbench.kernelfile import catalogue, front_matter, sweep
@@ -130,7 +131,7 @@ def test_commands_in_exercises_name_constants_that_are_swept() -> None:
         names, _, options = command.partition(" --")
         kernels = [KERNELS.get(name) for name in names.split()]
         settings = re.findall(r"set (\S+)", options)
-        overrides = sweep.parse_settings(settings, kernels)
+        overrides = ConstantOptions(tuple(settings)).values(kernels)
         [size] = re.findall(r"sizes (\S+)", options)
         sizes = parse_problems(size, MATMUL)
         cases = sweep.cases(kernels, sizes, overrides, device)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from matbench import workloads
 from matbench.analysis import limits, statistics
 from matbench.model import EIGHT_BITS, INTEGERS, DeviceInfo, Precision, Problem
-from matbench.records.outcome import CaseRecord, Claims, Outcome, Status, Timing
+from matbench.records.outcome import Claims, Outcome, Status, Timing
 
 #: The order of rows without a time.
 STATUSES: tuple[Status, ...] = ("measured", "wrong", "failed", "skipped")
@@ -147,7 +147,7 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
         by_place.setdefault(place, {}).setdefault(problem, []).append(outcome)
     return [
         DeviceRanking(
-            workloads.get(names[place[2]]),
+            workloads.WORKLOADS[names[place[2]]],
             place[0],
             {one: rank(problems[one], devices) for one in sorted(problems, key=_by_work)},
         )
@@ -199,7 +199,9 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
             ranked.append(Ranked(outcome, claims=claimed))
             continue
         case, rivals = outcome.case, contests[contest(outcome)]
-        cublas_ns = baselines.get((outcome.mode or "", _product(case)))
+        product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
+        product = _BY_ROWS.get(product, product) if case.claims.scales == "rows" else product
+        cublas_ns = baselines.get((outcome.mode or "", product))
         numpy_ns = baselines.get(
             (outcome.mode or "", "numpy" * (case.claims.precision == "float32"))
         )
@@ -219,12 +221,6 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
             )
         )
     return tuple(ranked)
-
-
-def _product(case: CaseRecord) -> str:
-    """The baseline of cuBLAS that a case is compared with."""
-    product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
-    return _BY_ROWS.get(product, product) if case.claims.scales == "rows" else product
 
 
 def time_ns(outcome: Outcome) -> float | None:

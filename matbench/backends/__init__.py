@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -30,10 +31,12 @@ def devices(name: str) -> list[DeviceInfo]:
 
 
 def preload() -> None:
-    """Import what the backends need, without a look at devices: forked processes have it, too."""
+    """Import the libraries of the backends, without a look at devices: forked processes have them,
+    too."""
     for name in NAMES:
-        with suppress(UnavailableError):
-            _module(name).preload()
+        with suppress(ImportError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(_module(name).LIBRARY)
 
 
 def _module(name: str) -> Any:

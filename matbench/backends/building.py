@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from matbench import temporary
+from matbench import files
 from matbench.errors import BuildError
 from matbench.kernelfile import includes
 from matbench.model import Kernel
@@ -49,7 +49,7 @@ def apart() -> Iterator[Path]:
     Compilers, linkers and OpenCL runtimes look for libraries, headers and settings in the working
     folder, which may be anyone's. PyCUDA and PyOpenCL leave a source behind that does not compile.
     """
-    with temporary.folder() as folder, _moving:
+    with files.temporary_folder() as folder, _moving:
         usual = tempfile.tempdir
         # A descriptor leads back even if the folder was deleted.
         before = os.open(".", getattr(os, "O_PATH", os.O_RDONLY))

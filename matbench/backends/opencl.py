@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matbench import temporary
+from matbench import files
 from matbench.backends import building, host
 from matbench.backends.building import apart, first_error, warnings_of
 from matbench.backends.protocol import (
@@ -53,6 +53,7 @@ _SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _VENDORS = "OCL_ICD_VENDORS"
 _INSTALL = "pip install 'matbench-cuda[cpu]'"
 
+LIBRARY = "pyopencl"
 # Intel's CPU compiler puts this many work-items into one vector. Without a hint it computes
 # narrower blocks one work-item at a time: tiles with T = 8 took six to nine times as long.
 _VECTOR_WIDTH = 16
@@ -91,7 +92,7 @@ def platforms() -> list[Any]:
     trouble, fix = "no OpenCL runtime is installed", _INSTALL
     if given is not None:
         trouble, fix = f"no OpenCL runtime in {_VENDORS} = {given} starts", f"unset {_VENDORS}"
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         if given is None and intel.exists():
             trouble, fix = "Intel's OpenCL runtime is installed but does not start", ""
             try:
@@ -133,10 +134,6 @@ def devices() -> list[DeviceInfo]:
     """Every OpenCL device: GPUs first, then CPUs with the fastest runtime first."""
     with apart():  # a runtime may load libraries at any of these questions
         return [_describe(index, device) for index, device in enumerate(offered())]
-
-
-#: Imports PyOpenCL, and nothing more.
-preload = pyopencl
 
 
 def _describe(index: int, device: Any) -> DeviceInfo:

@@ -7,6 +7,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +89,8 @@ class Runnable:
             self.buffers = replace(buffers, workspace=workspace)
         self.C, self.result = buffers.C, buffers.given[-1]
         self.arguments = kernel_arguments.arguments(self.case, self.buffers.named)
+        #: Starts one launch on these buffers, as they are.
+        self.start = partial(self.built.program.launch, self.launch, self.arguments)
 
     def arena(self, most: int) -> BatchArena:
         """Memory for so many sets of this kernel's buffers, or more; made on first use."""
@@ -177,10 +180,6 @@ class Runnable:
         self.make_ready([(self.buffers, draw)], restored=restored)
         (launch or self.start)()
         self.backend.synchronize()
-
-    def start(self) -> None:
-        """Start one launch on the first set of buffers, as they are."""
-        self.built.program.launch(self.launch, self.arguments)
 
     def require_right_trial(
         self,

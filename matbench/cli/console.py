@@ -49,15 +49,15 @@ def say_printed(printer: str, said: CapturedOutput) -> None:
         say(f"{printer} output: … {said.more:,} more lines", err=True)
 
 
-def open_console(*, stderr: bool = False) -> Screen:
+def open_console() -> Screen:
     """A console as wide as the terminal; in a pipe it has room for every column.
 
     Text is never markup and cannot control the terminal; only rich's own codes can.
     """
     from matbench.show.terminal import Screen
 
-    console = Screen(stderr=stderr)
-    return console if console.is_terminal else Screen(stderr=stderr, width=10_000)
+    console = Screen()
+    return console if console.is_terminal else Screen(width=10_000)
 
 
 def show_rich(*renderables: Any) -> None:
@@ -191,13 +191,18 @@ def progress(total: int | None, done: float = 0) -> Iterator[Display]:
 
     So many of the total were `done` before.
     """
-    console = open_console(stderr=True)
-    display = Display(console, total, done)
-    if not console.is_interactive:
-        yield display
+    if not sys.stderr.isatty():
+        yield Display(None, total, done)
         return
     from rich.live import Live
 
+    from matbench.show.terminal import Screen
+
+    console = Screen(stderr=True)
+    display = Display(console, total, done)
+    if not console.is_interactive:  # it cannot move its cursor
+        yield display
+        return
     live = Live(
         get_renderable=display.drawn,
         console=console,
@@ -229,9 +234,16 @@ def progress(total: int | None, done: float = 0) -> Iterator[Display]:
 
 
 class Display:
-    """What a command does, on several devices if need be; a thread draws it."""
+    """What a command does, on several devices if need be; a thread draws it, if on a terminal."""
 
-    def __init__(self, console: Console, total: int | None, done: float = 0) -> None:
+    def __init__(self, console: Console | None, total: int | None, done: float = 0) -> None:
+        self._console = console
+        self._done = done
+        self._doing: dict[str, str] = {}  # by device
+        #: Held while the state changes, or anything is printed or drawn.
+        self.lock = threading.RLock()
+        if console is None:
+            return
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -253,12 +265,7 @@ class Display:
         self._bar = Progress(
             *columns, console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S
         )
-        self._console = console
         self._task = self._bar.add_task("", total=total)
-        self._done = done
-        self._doing: dict[str, str] = {}  # by device
-        #: Held while the state changes, or anything is printed or drawn.
-        self.lock = threading.RLock()
 
     def show(self, label: str, place: str = "") -> None:
         """What is done there from now on."""
@@ -284,7 +291,7 @@ class Display:
             self._done += share
             if self._doing.get(place) == outcome.case.label:
                 del self._doing[place]
-        if outcome.is_broken and self._console.is_terminal:
+        if outcome.is_broken and self._console is not None:
             from rich.text import Text
 
             from matbench.show.outcomes import STYLES
@@ -296,6 +303,7 @@ class Display:
 
     def print(self, text: RenderableType, **how: Any) -> None:
         """Print above the display; by default, only the terminal breaks lines."""
+        assert self._console is not None
         with self.lock:
             self._console.print(text, **(how or {"soft_wrap": True}))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from matbench.cli import registry
 from matbench.cli.console import require_file, say, show_report
-from matbench.errors import UsageError
+from matbench.errors import UsageError, suggestion
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
@@ -78,12 +79,9 @@ def grouped(command: F) -> F:
 # Types of values
 
 
-class Seed(click.IntRange):
-    """A seed that NumPy accepts."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 2**63 - 1)
-        self.name = "integer"
+#: A seed that NumPy accepts.
+SEED = click.IntRange(0, 2**63 - 1)
+SEED.name = "integer"
 
 
 class Seconds(click.FloatRange):
@@ -276,7 +274,7 @@ class SizeOptions:
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
     seed: int = option(
-        "--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs."
+        "--seed", type=SEED, default=0, show_default=True, help="Seed of the inputs."
     )
     alpha: str | None = option(
         "--alpha",
@@ -308,7 +306,7 @@ class SizeOptions:
         }
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
-            workload = workloads.get(name)
+            workload = workloads.WORKLOADS[name]
             own = [kernel for kernel in kernels if kernel.workload == name]
             declared = ",".join(dict.fromkeys(kernel.sizes for kernel in own if kernel.sizes))
             usual = workload.smoke_sizes if smoke else declared or workload.default_sizes
@@ -363,9 +361,26 @@ class ConstantOptions:
     )
 
     def values(self, kernels: list[Kernel]) -> dict[str, tuple[int, ...]]:
-        from matbench.kernelfile import sweep
-
-        return sweep.parse_settings(self.settings, kernels)
+        """The values by name; a name that no kernel sweeps is refused."""
+        overrides: dict[str, tuple[int, ...]] = {}
+        known = {name for kernel in kernels for name in (*kernel.sweep, *kernel.tune)}
+        for setting in self.settings:
+            name, separator, values = setting.partition("=")
+            name = name.strip()
+            if not separator:
+                raise UsageError(f"--set {setting!r}: expected NAME=LIST, such as THREADS=128,256")
+            if name not in known:
+                there = f"known: {', '.join(sorted(known))}" if known else "they have no constants"
+                hint = suggestion(name.upper(), known, there)
+                raise UsageError(f"--set {name!r}: no selected kernel sweeps it; {hint}")
+            if name in overrides:
+                raise UsageError(f"--set {setting!r}: {name} is given twice; list its values once")
+            for piece in map(str.strip, values.split(",")):
+                if not re.fullmatch("[0-9]{1,9}", piece) or int(piece) < 1:
+                    what = "must be a whole number above 0, as in 8,16,32"
+                    raise UsageError(f"--set {name} {piece!r}: {what}")
+            overrides[name] = tuple(dict.fromkeys(map(int, values.split(","))))
+        return overrides
 
 
 @dataclass(frozen=True)

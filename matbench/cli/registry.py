@@ -105,6 +105,8 @@ PICTURE, PAGE = "features.charts.picture", "features.page.document"
 ADOPTION, SUBMISSIONS = "features.adopt.search", "features.submissions.reading"
 #: What serves the Model Context Protocol.
 MCP = "features.mcp_server.server"
+#: What measures on other machines.
+CLUSTER = "features.cluster.remote_pool"
 
 
 class FeatureOptions(dict[str, Any]):

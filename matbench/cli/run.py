@@ -81,10 +81,8 @@ _MOST_USED = (
 )  # fmt: skip
 
 
-def _key(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+def _key(text: str) -> int:
     """The key of a sample: up to 16 hexadecimal digits."""
-    if text is None:
-        return None
     if not re.fullmatch("[0-9a-fA-F]{1,16}", text):
         raise UsageError(
             f"--replay {text!r:.40}: not a key; copy the one in the reason, such as 9f3c2b"
@@ -151,7 +149,7 @@ class RunOptions(ContractOptions):
 @click.option(
     "--replay",
     metavar="KEY",
-    callback=_key,
+    type=_key,
     help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
 )
 @fastest_option
@@ -211,7 +209,10 @@ def run(
         sizes = replace(sizes, inputs=sizes.inputs or ("signed",))
     problems = sizes.problems(chosen, smoke=more.smoke)
     values = constants.values(chosen)
-    cluster = features["cluster"].connect(device) if "cluster" in features else None
+    address = features["cluster"].cluster if "cluster" in features else None
+    cluster = None
+    if address is not None:
+        cluster = registry.load(registry.CLUSTER).connected(address, device)
     where = cluster or device
     if cluster is None:
         start_server()
@@ -328,9 +329,6 @@ class Sweep:
         from matbench.analysis.gathering import outcome_key
         from matbench.worker.rounds import interrupted
 
-        def begin(info: DeviceInfo, case: Case) -> None:
-            display.show(case.label, info.where)
-
         def keep(outcome: Outcome) -> None:
             for writer in reversed(writers):  # the copy first
                 writer.write(outcome)
@@ -338,7 +336,7 @@ class Sweep:
 
         begun: dict[CaseKey, Outcome] = {}  # those with rounds left
         try:
-            for visit in pool.measured(self._groups(cases), begin):
+            for visit in pool.measured(self._groups(cases), display.show):
                 outcome = msgspec.structs.replace(visit.outcome, repetition=repetition)
                 key = outcome_key(outcome)
                 begun[key] = outcome

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matbench.kernelfile.catalogue import Catalogue
     from matbench.kernelfile.contract import Contract
     from matbench.kernelfile.revision import Version
-    from matbench.model import Case, DeviceInfo, Kernel, Problem, Skip
+    from matbench.model import Case, DeviceInfo, Kernel, Problem
     from matbench.worker.worker import WorkerPool
 
 #: Each case with the devices of one model that may measure it: any one of them.
@@ -199,10 +199,10 @@ class KernelFiles:
         Its files are there until the command ends. `UsageError`: there is no git, no repository or
         no such revision, or the kernel is not valid.
         """
-        from matbench import temporary
+        from matbench.files import temporary_folder
         from matbench.kernelfile import revision
 
-        folder = click.get_current_context().with_resource(temporary.folder())
+        folder = click.get_current_context().with_resource(temporary_folder())
         root, name = revision.place(version)
         sha = revision.commit(str(version), version.revision, root)
         taken = revision.take(version, root, name, sha, folder, self.given, problem_files)
@@ -212,28 +212,23 @@ class KernelFiles:
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
     def loaded(self, names: Sequence[str]) -> Catalogue:
-        """All kernels, with those of the files and folders that are named."""
-        from matbench.kernelfile import catalogue
+        """All kernels, with those of the files and folders that are named; front matter that is
+        given is for one file, or versions of it."""
+        from matbench.kernelfile import catalogue, revision
 
         paths = [*dict.fromkeys(filter(is_path, names))]
         files = {path: files_of(path) for path in paths}
         every = [*dict.fromkeys(file for path in paths for file in files[path])]
-        self._require_one(every)
-        read = dict(zip(every, catalogue.told_apart([*map(self.read, every)]), strict=True))
-        own = {path: [read[file] for file in files[path]] for path in paths}
-        return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
-
-    def _require_one(self, paths: Sequence[str]) -> None:
-        """Front matter is for one kernel file, or versions of it."""
-        from matbench.kernelfile import revision
-
-        versions = ((path, revision.named(path)) for path in paths)
-        files = {version.shown if version else path for path, version in versions}
-        if self.given and len(files) != 1:
+        versions = ((file, revision.named(file)) for file in every)
+        if self.given and len({of.shown if of else file for file, of in versions}) != 1:
             named = (
-                f"several are named: {', '.join(paths)}" if files else "name one such as mine.cu"
+                f"several are named: {', '.join(every)}" if every else "name one such as mine.cu"
             )
             raise UsageError(f"--front-matter and --entry are for one kernel file; {named}")
+        kernels = catalogue.told_apart([*map(self.read, every)]) if every else []
+        read = dict(zip(every, kernels, strict=True))
+        own = {path: [read[file] for file in files[path]] for path in paths}
+        return catalogue.Catalogue([*catalogue.builtin(), *read.values()], own)
 
     def one(self, name: str) -> Kernel:
         """The kernel that `KERNEL|FILE` means."""
@@ -452,14 +447,10 @@ class SelectionOptions:
                 missing = "runs on the CPU of one host: measure it without --cluster"
             for case in sweep.cases([kernel], problems, overrides, info):
                 if missing is not None:
-                    case = without_launch(case, Skip("unavailable", missing))
+                    skip = Skip("unavailable", missing)
+                    case = msgspec.structs.replace(case, skip=skip, launch=None)
                 found.append(((info,), case))
         return found
-
-
-def without_launch(case: Case, skip: Skip) -> Case:
-    """A case that is not run, for a reason that is not in its kernel file."""
-    return msgspec.structs.replace(case, skip=skip, launch=None)
 
 
 def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:

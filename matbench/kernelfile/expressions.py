@@ -11,6 +11,7 @@ import ast
 import functools
 import inspect
 import math
+import re
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from types import CodeType
@@ -18,6 +19,8 @@ from types import CodeType
 from matbench.errors import MatbenchError
 
 Number = int | float
+#: An argument that is no number.
+_TENSOR_MAP = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
 
 MAX_LENGTH = 300
 #: Larger than any product of sizes and parameters that matbench accepts.
@@ -95,6 +98,12 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
             "not a whole number; divide with // or ceil_div, as in ceil_div(N, 16)"
         )
     return int(result)
+
+
+def tensor_map(text: str) -> tuple[str, str, str] | None:
+    """The matrix of an argument `tensor_map(A, 128, 64)`, and the rows and columns of its box."""
+    match = _TENSOR_MAP.fullmatch(text)
+    return (match[1], match[2].strip(), match[3].strip()) if match else None
 
 
 def constants(let: Mapping[str, int | str], params: Mapping[str, int]) -> dict[str, int]:

@@ -178,8 +178,7 @@ class Reader:
         front = self.front(table)
         with self.blaming("name"):
             check_name(front.name)
-        with self.blaming("workload"):
-            workload = workloads.get(front.workload)
+        workload = workloads.workload_of(front)
         included: tuple[Included, ...] = ()
         if self.file is not None:
             for folder in front.include_dirs:
@@ -217,7 +216,7 @@ class Reader:
         """The arguments for these parameters; empty if the table must say them."""
         if self.table.values.get("args"):
             return front.args
-        workload = workloads.get(front.workload)
+        workload = workloads.workload_of(front)
         buffers = [text in workload.buffers for text in workload.arguments]
         is_usual = buffers == [parameter.pointer for parameter in parameters]
         return workload.arguments if is_usual else ()
@@ -259,7 +258,7 @@ class Reader:
         """The C++ types of buffers' elements, where only the table says them."""
         usual = front.storage or ("float32" if front.precision == "tf32" else front.precision)
         types = {}
-        workload = workloads.get(front.workload)
+        workload = workloads.workload_of(front)
         for buffer in workload.buffers:
             key = "result" if buffer == "C" else "storage"
             kind, allowed = getattr(front, key), workload.storages(buffer, usual)
@@ -352,7 +351,7 @@ class Reader:
         if kernel.exponents is not None and not kernel.exponents[0] < kernel.exponents[1]:
             reason = "exponents: must be the lowest and the highest, as in [-14, 15]"
             self.wrong(reason, "exponents")
-        workload = workloads.get(kernel.workload)
+        workload = workloads.workload_of(kernel)
         if kernel.finish is not None and not workload.is_reduction:
             whole = f"C of {workload.name} is not a single number, so there is nothing to add up"
             self.wrong(f"finish = {kernel.finish!r}: {whole}", "finish")
@@ -447,18 +446,18 @@ class Reader:
                     self.wrong(f"args: {text} needs `scales`: {known}", "args")
                 if STORAGE.get(parameter.type) != "float32":
                     self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
-            elif parameter.pointer and text in workloads.get(kernel.workload).buffers:
+            elif parameter.pointer and text in workloads.workload_of(kernel).buffers:
                 self.check_storage(kernel, index, text, parameter)
         scales = SCALE_OF.values() if kernel.scales is not None else ()
-        for buffer in (*workloads.get(kernel.workload).buffers, *scales):
+        for buffer in (*workloads.workload_of(kernel).buffers, *scales):
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")
 
     def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
         """Check that an argument is of the parameter's kind: tensor map, buffer or number."""
-        buffers = workloads.get(kernel.workload).buffers
+        buffers = workloads.workload_of(kernel).buffers
         if parameter.type == signature.TENSOR_MAP and not parameter.pointer:
-            described = signature.tensor_map(text)
+            described = expressions.tensor_map(text)
             if described is None or described[0] not in buffers:
                 example = f"`tensor_map({buffers[0]}, rows, columns)`"
                 self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
@@ -474,7 +473,7 @@ class Reader:
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
         storage = STORAGE.get(parameter.type)
-        allowed = workloads.get(kernel.workload).storages(buffer, kernel.contract.storage)
+        allowed = workloads.workload_of(kernel).storages(buffer, kernel.contract.storage)
         is_packed = storage == "int32" and kernel.storage in EIGHT_BITS  # four in a word
         if buffer != "C" and (parameter.type in BYTES or is_packed):
             storage = kernel.storage

@@ -115,7 +115,7 @@ class HostReader(Reader):
 
     def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
         handle = None if parameter.pointer else HANDLES.get(parameter.type)
-        buffers = workloads.get(kernel.workload).buffers
+        buffers = workloads.workload_of(kernel).buffers
         is_buffer = text in (*buffers, WORKSPACE, *SCALE_OF.values())
         if handle is not None or text in HANDLES.values():
             if text != handle:

@@ -45,7 +45,8 @@ _SUFFIXES = {
 
 def operands(source: str) -> list[str]:
     """The operands of the include directives in a text: `"mine.h"`, `<cuda_fp16.h>`, a macro."""
-    code = syntax.without_comments(_logical_lines(source))  # as the preprocessor sees it
+    lines = _logical_lines(source)  # as the preprocessor sees it
+    code = syntax.without_comments(lines) if "include" in lines else ""
     return [text.strip() for text in _DIRECTIVE.findall(code)]
 
 

@@ -6,14 +6,11 @@ which keep their numbers. The compiler takes the result as OpenCL C, or as C++ f
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from matbench import cache
-from matbench.errors import MatbenchError
 from matbench.kernelfile import expressions, includes, signature, syntax
 from matbench.kernelfile.device_part import NeedsCudaError, device_part
 from matbench.kernelfile.instrument import line_directive
@@ -39,30 +36,6 @@ class Unit(NamedTuple):
     entry: str
     dynamic: tuple[str, str] | None
     macros: dict[str, int]
-
-
-def obstacle(kernel: Kernel) -> str | None:
-    """What in a kernel only CUDA has, in one line; other errors show in the build."""
-    return _obstacle(pickle.dumps(kernel)) or None
-
-
-@lru_cache(maxsize=64)
-def _obstacle(pickled: bytes) -> str:
-    """It takes longer to find than most cases to measure, so it is kept, unless the kernel includes
-    files, which may have changed since they were hashed."""
-    kernel: Kernel = pickle.loads(pickled)  # noqa: S301 (of this process)
-
-    def found() -> bytes:
-        try:
-            unit(kernel, {})
-        except NeedsCudaError as error:
-            return str(error).encode("utf-8", "surrogatepass")
-        except MatbenchError:
-            pass
-        return b""
-
-    told = found() if kernel.includes else cache.kept(f"obstacle {kernel!r}", found)
-    return str(told, "utf-8", "surrogatepass")
 
 
 def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) -> Unit:

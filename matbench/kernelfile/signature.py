@@ -14,8 +14,6 @@ from matbench.kernelfile import expressions, syntax
 from matbench.kernelfile.syntax import SourceError as SourceError
 from matbench.model import BYTES, STORAGE, Kernel, Parameter
 
-_TENSOR_MAP_ARGUMENT = re.compile(r"\s*tensor_map\s*\(\s*(\w+)\s*,([^,]+),([^,]+)\)\s*")
-
 #: The types that an entry can take by value, with NumPy's names for them.
 SCALARS = {
     "int": "int32", "unsigned": "uint32", "unsigned int": "uint32", "float": "float32",
@@ -232,25 +230,6 @@ def _declared(node: syntax.Node) -> Parameter:
         name=syntax.text_of(syntax.declared(declarator)),
         pointer=stars > 0,
     )
-
-
-def tensor_map(text: str) -> tuple[str, str, str] | None:
-    """The matrix of an argument `tensor_map(A, 128, 64)`, and the rows and columns of its box."""
-    match = _TENSOR_MAP_ARGUMENT.fullmatch(text)
-    return (match[1], match[2].strip(), match[3].strip()) if match else None
-
-
-def holds(kind: str, value: int | float) -> bool:
-    """Whether a parameter of this type can represent the value exactly."""
-    whole = re.fullmatch(r"(u?)int(\d+)", SCALARS[kind])
-    if SCALARS[kind] == "bool":
-        return value in (0, 1)
-    if SCALARS[kind] in ("float16", "bfloat16"):
-        return bits_of_16(kind, value) is not None
-    if whole is None:
-        return abs(value) < 2.0**128  # about where float32 ends
-    bits = int(whole[2]) - (not whole[1])
-    return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
 
 
 def bits_of_16(kind: str, value: float) -> int | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 
-from matbench import workloads
-from matbench.errors import UsageError, listed, suggestion
+from matbench import cache, workloads
+from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
+from matbench.kernelfile.device_part import NeedsCudaError
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.kernelfile.host_file import HANDLES, NULL
 from matbench.model import (
@@ -28,6 +31,8 @@ from matbench.model import (
     Skip,
     settings_of,
 )
+
+N = TypeVar("N", int, float)
 
 #: The values of swept constants, or those that take their place.
 Space = Mapping[str, tuple[int, ...]]
@@ -45,31 +50,6 @@ _INT32_CONDITIONS = (
 )  # fmt: skip
 #: A condition that leaves one value for a size.
 _FIXED = re.compile(r"([MNK]) == (\d+)")
-
-
-def parse_settings(
-    settings: Iterable[str], kernels: Sequence[Kernel]
-) -> dict[str, tuple[int, ...]]:
-    """`--set NAME=1,2` as overrides; a name that no kernel sweeps is refused."""
-    overrides: dict[str, tuple[int, ...]] = {}
-    known = {name for kernel in kernels for name in (*kernel.sweep, *kernel.tune)}
-    for setting in settings:
-        name, separator, values = setting.partition("=")
-        name = name.strip()
-        if not separator:
-            raise UsageError(f"--set {setting!r}: expected NAME=LIST, such as THREADS=128,256")
-        if name not in known:
-            there = f"known: {', '.join(sorted(known))}" if known else "they have no constants"
-            hint = suggestion(name.upper(), known, there)
-            raise UsageError(f"--set {name!r}: no selected kernel sweeps it; {hint}")
-        if name in overrides:
-            raise UsageError(f"--set {setting!r}: {name} is given twice; list its values once")
-        for piece in map(str.strip, values.split(",")):
-            if not re.fullmatch("[0-9]{1,9}", piece) or int(piece) < 1:
-                what = "must be a whole number above 0, as in 8,16,32"
-                raise UsageError(f"--set {name} {piece!r}: {what}")
-        overrides[name] = tuple(dict.fromkeys(map(int, values.split(","))))
-    return overrides
 
 
 def parameter_sets(kernel: Kernel, overrides: Space) -> Iterator[dict[str, int]]:
@@ -92,7 +72,7 @@ def _space(kernel: Kernel, overrides: Space) -> dict[str, tuple[int, ...]]:
     return kernel.sweep | {name: values for name, values in overrides.items() if name in axes}
 
 
-def combinations(space: Space) -> Iterator[dict[str, int]]:
+def combinations(space: Mapping[str, Sequence[N]]) -> Iterator[dict[str, N]]:
     """Every choice of one value for each name; an empty space has one empty choice."""
     for choice in itertools.product(*space.values()):
         yield dict(zip(space, choice, strict=True))
@@ -105,12 +85,14 @@ def allowed(
     is found. Candidates have the sides that `where` fixes, equal ones, or multiples of a constant
     or a power of two."""
 
+    conditions = (*workloads.workload_of(kernel).where, *kernel.launch.where)
+
     def is_allowed(size: workloads.Size) -> bool:
         M, N, K = size
         problem = Problem(M, N, K, workload=kernel.workload)
         try:
             values = _values(kernel, problem, params, device)
-            return _unmet_condition(kernel, values) is None
+            return _unmet(conditions, values) is None
         except expressions.ExpressionError:
             return True  # the case reports the error
 
@@ -148,7 +130,7 @@ def cases(
     return [
         case(kernel, problem, params, device)
         for kernel, problem in pairs
-        for params in parameter_sets(kernel, overrides)
+        for params in combinations(_space(kernel, overrides))
     ]
 
 
@@ -180,14 +162,9 @@ def _computed(kernel: Kernel, problems: Sequence[Problem]) -> set[Problem]:
 
 def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator[dict[str, Any]]:
     """Every alpha, beta and batch that a kernel is run with: those `asked` for, or declared."""
-    if kernel.workload == workloads.DEFAULT:
-        declared = {
-            name: asked.get(name, sizes.numbers(getattr(kernel, name))) for name in SCALINGS
-        }
-        for choice in itertools.product(*declared.values()):
-            yield dict(zip(declared, choice, strict=True))
-    else:
-        yield {}
+    names = SCALINGS if kernel.workload == workloads.DEFAULT else ()
+    declared = {name: asked.get(name, sizes.numbers(getattr(kernel, name))) for name in names}
+    return combinations(declared)
 
 
 def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
@@ -217,7 +194,7 @@ def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devic
     is_reordered = device.kind == "cpu" and kernel.kind.has_source and takes_size
     if made.skip is not None or not is_reordered:
         return made
-    workload, scaling = workloads.get(kernel.workload), next(scalings(kernel, {}))
+    workload, scaling = workloads.workload_of(kernel), next(scalings(kernel, {}))
     scaling |= {"batch": min(3, scaling.get("batch", 1))}
     size = allowed(kernel, workload.awkward, params, device) or workload.awkward
     small = Problem(*size, inputs=workload.probed_inputs[0], workload=workload.name, **scaling)
@@ -234,7 +211,7 @@ def _case(kernel: Kernel, problem: Problem, params: dict[str, int], device: Devi
         skip = (
             _unmet_requirement(kernel, device)
             or not_computed(kernel, problem)
-            or _unmet_condition(kernel, values)
+            or _unmet((*workloads.workload_of(kernel).where, *kernel.launch.where), values)
         )
         launch = _launch(kernel, values) if skip is None else None
     except expressions.ExpressionError as error:
@@ -276,12 +253,32 @@ def _unmet_requirement(kernel: Kernel, device: DeviceInfo) -> Skip | None:
     if device.backend == "opencl" and kernel.kind.is_apart and narrow:
         return Skip("requirement", "cuda", {"device": device.backend})
     is_translated = device.backend == "opencl" and kernel.source and kernel.kind.has_source
-    missing = opencl_c.obstacle(kernel) if is_translated else None
+    missing = obstacle(kernel) if is_translated else None
     return Skip("unavailable", missing) if missing else None
 
 
-def _unmet_condition(kernel: Kernel, values: Mapping[str, int | float]) -> Skip | None:
-    return _unmet((*workloads.get(kernel.workload).where, *kernel.launch.where), values)
+def obstacle(kernel: Kernel) -> str | None:
+    """What in a kernel only CUDA has, in one line; other errors show in the build."""
+    return _obstacle(pickle.dumps(kernel)) or None
+
+
+@lru_cache(maxsize=64)
+def _obstacle(pickled: bytes) -> str:
+    """It takes longer to find than most cases to measure, so it is kept, unless the kernel includes
+    files, which may have changed since they were hashed."""
+    kernel: Kernel = pickle.loads(pickled)  # noqa: S301 (of this process)
+
+    def found() -> bytes:
+        try:
+            opencl_c.unit(kernel, {})
+        except NeedsCudaError as error:
+            return str(error).encode("utf-8", "surrogatepass")
+        except MatbenchError:
+            pass
+        return b""
+
+    told = found() if kernel.includes else cache.kept(f"obstacle {kernel!r}", found)
+    return str(told, "utf-8", "surrogatepass")
 
 
 def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip | None:
@@ -295,11 +292,11 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
 
 def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
     """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
-    named = {*workloads.get(kernel.workload).buffers, *SCALE_OF.values(), *HANDLES.values(), NULL}
+    named = {*workloads.workload_of(kernel).buffers, *SCALE_OF.values(), *HANDLES.values(), NULL}
     found: list[str | float | Box] = []
     parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
     for text, parameter in itertools.zip_longest(kernel.args, parameters):
-        if (described := signature.tensor_map(text)) is not None:
+        if (described := expressions.tensor_map(text)) is not None:
             rows, columns = (expressions.whole(side, values) for side in described[1:])
             if not (1 <= rows <= 256 and 1 <= columns <= 256):
                 limit = "a box must have 1 to 256 rows and columns"
@@ -312,13 +309,26 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
             kind = None if parameter is None or parameter.pointer else parameter.type
             is_rounded = kind == "float" and kernel.contract.result == "float64"
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
-            if is_rounded or (kind in signature.SCALARS and not signature.holds(kind, value)):
+            if is_rounded or (kind in signature.SCALARS and not holds(kind, value)):
                 what = f"{text} = {value}" if text != str(value) else text
                 raise expressions.ExpressionError(
                     f"{what:.80} does not fit into {parameter.name}, of type {kind}"
                 )
             found.append(value)
     return tuple(found)
+
+
+def holds(kind: str, value: int | float) -> bool:
+    """Whether a parameter of this type can represent the value exactly."""
+    whole = re.fullmatch(r"(u?)int(\d+)", signature.SCALARS[kind])
+    if signature.SCALARS[kind] == "bool":
+        return value in (0, 1)
+    if signature.SCALARS[kind] in ("float16", "bfloat16"):
+        return signature.bits_of_16(kind, value) is not None
+    if whole is None:
+        return abs(value) < 2.0**128  # about where float32 ends
+    bits = int(whole[2]) - (not whole[1])
+    return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:

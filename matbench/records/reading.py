@@ -7,67 +7,24 @@ An array of the same objects, as printed by `--format json`, can be read too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import TypeVar
 
 import msgspec
 
 from matbench.errors import UsageError
-from matbench.records import KINDS
+from matbench.records.encoding import RecordError, TornError, decode
 from matbench.records.environment import SCHEMA, Environment
 from matbench.records.outcome import Outcome
-
-T = TypeVar("T")
 
 MAX_LINE_BYTES = 16 * 1024**2
 _MOST_NOTES = 10
 _FIRST_BYTES = b'{"type":"environment",'
 
-
-class RecordError(ValueError):
-    """A line that is not a record; the message says why."""
-
-
-class _TornError(RecordError):
-    """A line that is not JSON, perhaps because its write was interrupted."""
-
-
-class _Head(msgspec.Struct, frozen=True):
-    type: str
-    schema: int | None = None
-
-
-_HEAD = msgspec.json.Decoder(_Head)
 #: What commands find out about kernels, beside outcomes.
 Finding = msgspec.Struct
 Record = Environment | Outcome | Finding
 #: A finding with the outcomes that it is about.
 Pair = tuple[Finding, list[Outcome]]
-
-
-def decode(line: bytes) -> Record:
-    """One line of a file as a record; `RecordError` if it is not one."""
-    return _decoded(_decoder(_decoded(_HEAD, line).type), line)
-
-
-@cache
-def _decoder(kind: str) -> msgspec.json.Decoder[Record]:
-    if kind not in KINDS:
-        raise RecordError(f"a record of another kind: {kind!r}")
-    return msgspec.json.Decoder(resolve_name(KINDS[kind]))
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
-    """What a line holds; any decoding error is a `RecordError` of one line."""
-    try:
-        return decoder.decode(line)
-    except (msgspec.DecodeError, ValueError) as error:
-        kind = RecordError if isinstance(error, msgspec.ValidationError) else _TornError
-        raise kind(f"{' '.join(str(error).split()):.200}") from None
-    except RecursionError:
-        raise RecordError("nested too deeply") from None
 
 
 class RecordSet:
@@ -137,7 +94,7 @@ class Contents(RecordSet):
             try:
                 if len(given) > MAX_LINE_BYTES:
                     raise RecordError(f"longer than {MAX_LINE_BYTES:,} bytes")
-                head = _decoded(_HEAD, given)
+                head = decode(given)
                 if head.type == "environment" and head.schema != SCHEMA:
                     raise UsageError(
                         f"{where}: written by another version of matbench: its records have schema "
@@ -146,14 +103,14 @@ class Contents(RecordSet):
                     )
                 if head.type != "environment" and not self._is_ours:
                     raise RecordError("no environment line before it")
-                record = _decoded(_decoder(head.type), given)
+                record = decode(given, head.type)
                 self._is_ours = True
                 self.add(record)
             except RecordError as error:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
                 is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
-                if isinstance(error, _TornError) and not line.endswith(b"\n") and is_ours:
+                if isinstance(error, TornError) and not line.endswith(b"\n") and is_ours:
                     self.notes.append(f"{where}: incomplete line ignored")
                     return
                 if not self._is_ours:

@@ -15,10 +15,10 @@ import filelock
 
 from matbench import files
 from matbench.errors import MatbenchError, UsageError
-from matbench.records import encoding
+from matbench.records.encoding import RecordError, decode, line
 from matbench.records.environment import Environment
 from matbench.records.outcome import Outcome
-from matbench.records.reading import Contents, Finding, RecordError, decode
+from matbench.records.reading import Contents, Finding
 
 Mode = Literal["new", "force", "resume"]
 
@@ -137,10 +137,12 @@ class RecordWriter:
         if self.error is not None:
             return
         try:
-            data = f"{encoding.line(outcome)}\n".encode()
-            decode(data)  # one unreadable line would make the whole file unreadable
+            data = f"{line(outcome)}\n".encode()
+            decode(
+                data, decode(data).type
+            )  # one unreadable line would make the whole file unreadable
             if not self.written:
-                data = f"{encoding.line(self.environment)}\n".encode() + data
+                data = f"{line(self.environment)}\n".encode() + data
             if self.mode == "force" and not self.written:
                 files.replace(self._target, data)
                 self._file.close()

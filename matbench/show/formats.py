@@ -60,18 +60,14 @@ def section(contents: Section, fmt: str) -> list[str]:
             cells = [group.size, *row.cells, last]
             rows.append(cells[len(sizes) < 2 : None if contents.last_title else -1])
     notes = [" ".join(line) for line in (*contents.legend, *footnotes.lines())]
-    return [prose(heading, fmt), markup_table(columns, rows, fmt), prose(notes, fmt)]
-
-
-def markup_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], fmt: str) -> str:
-    """Cells, escaped but otherwise unchanged, in one of tabulate's formats."""
-    return tabulate(
+    table = tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],
         headers=[escape(column.title, fmt) for column in columns],
         tablefmt=fmt,
         colalign=["right" if column.right else "left" for column in columns] if rows else None,
         disable_numparse=True,
     )
+    return [prose(heading, fmt), table, prose(notes, fmt)]
 
 
 def escape(cell: str, fmt: str) -> str:

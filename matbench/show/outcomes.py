@@ -86,15 +86,14 @@ def _test(outcome: Outcome) -> JUnitCase:
 def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Section:
     columns = in_unit(*units.rate_column((r.work_per_s for r in table.rows), table.workload.rate))
     groups, apart = _without_result(table)
-    outcomes = sorted((row.outcome for row in table.rows), key=_is_on_host)
-    ids = {one.case.device_id for one in outcomes if not _is_on_host(one)} - {""}
-    places = gathering.places(environments)
+    outcomes = sorted((row.outcome for row in table.rows), key=lambda o: o.case.backend == "host")
+    ids = {one.case.device_id for one in outcomes if one.case.backend != "host"} - {""}
     ranked: list[Group] = []
     for problem, every in table.problems.items():
         label = size_label(problem)
         device_id = every[0].outcome.case.device_id
         if len(ids) > 1 and device_id in ids:
-            label += f" on {places.get(device_id, device_id)}"
+            label += f" on {gathering.places(environments).get(device_id, device_id)}"
         # Rows without a time are not ranked; they are listed with the first.
         rankings = grouped(
             (row for row in every if id(row) not in apart),
@@ -135,10 +134,6 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         groups=[*ranked, *groups],
         legend=((PERTURBED, f"{text} ({units.percent(max(slowed))} at worst)"),) if slowed else (),
     )
-
-
-def _is_on_host(outcome: Outcome) -> bool:
-    return outcome.case.backend == "host"
 
 
 def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
@@ -250,7 +245,8 @@ def _notes(outcome: Outcome) -> tuple[str, ...]:
     if outcome.cold is not None and outcome.hot is not None:
         about = *_doubts(outcome.hot), *outcome.hot.notes
         notes += [f"hot samples: {note}" for note in about]
-    if _is_on_host(outcome) and (share := ranking.others_share([outcome]) or 0.0) > _BUSY:
+    share = ranking.others_share([outcome]) if outcome.case.backend == "host" else None
+    if share is not None and share > _BUSY:
         told = f"other programs took {share:.0%} of its cores"
         notes.append(f"{told}; one thread is steadier (OPENBLAS_NUM_THREADS=1)")
     if sustained is not None and not sustained.steady:
@@ -407,7 +403,7 @@ def device_lines(
     loads = [moment.load for moment in moments if moment.load is not None]
     governors = _agreed(sorted({moment.governor for moment in moments if moment.governor}))
     load = [
-        f"load average {_range(loads, 1)}" if loads else "",
+        f"load average {units.extremes(loads, '{:,.1f}'.format)}" if loads else "",
         f"frequency governor {governors}" if governors else "",
     ]
     # SM clocks while blocks were stamped or samples taken, separately for hot samples.
@@ -415,8 +411,8 @@ def device_lines(
     held = stamped or [clock for o in outcomes if (clock := held_mhz(o.timing))]
     hot = [clock for o in outcomes if o.cold is not None and (clock := held_mhz(o.hot))]
     clocks = [
-        f"SM clock held: {_range(held)} MHz" if held else "",
-        f"hot: {_range(hot)} MHz" if hot else "",
+        f"SM clock held: {units.extremes(held, '{:,.0f}'.format)} MHz" if held else "",
+        f"hot: {units.extremes(hot, '{:,.0f}'.format)} MHz" if hot else "",
     ]
     repeats = {environment.settings.get("repeat", 1) for environment in environments} - {1}
     lines = [
@@ -434,10 +430,6 @@ def device_lines(
 def _agreed(texts: Iterable[str]) -> str:
     """Different texts, each once."""
     return " / ".join(dict.fromkeys(filter(None, texts)))
-
-
-def _range(values: Sequence[float], decimals: int = 0) -> str:
-    return units.extremes(values, lambda value: f"{value:,.{decimals}f}")
 
 
 def _modes(outcomes: Iterable[Outcome]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from matbench.model import settings_of
@@ -83,8 +84,7 @@ class Column:
         return [self.cell(record, text) for record, text in zip(records, texts, strict=True)]
 
 
-def numeric(title: str, key: str = "", *about: Any, **more: Any) -> Column:
-    return replace(Column(title, key, *about, **more), right=True)
+numeric = partial(Column, right=True)
 
 
 def under(path: str, names: str) -> tuple[Column, ...]:

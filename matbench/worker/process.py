@@ -31,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from matbench import answers, signals, temporary
+from matbench import answers, files, signals
 from matbench.errors import MatbenchError, explanation
 from matbench.worker import output
 
@@ -77,7 +77,7 @@ def _context() -> Any:
     parent = tempfile.gettempdir()
     if len(os.fsencode(parent)) > _SOCKET_FOLDER_BYTES:
         parent = "/tmp"  # noqa: S108 (nobody else can enter the folder)
-    place = str(folder.enter_context(temporary.folder(parent)))
+    place = str(folder.enter_context(files.temporary_folder(parent)))
     multiprocessing.current_process()._config.setdefault("tempdir", place)  # type: ignore
     # Elsewhere system libraries may not survive a fork.
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
@@ -122,7 +122,7 @@ class WorkerProcess:
                 self.kill()  # it died between two tasks
             if self._running is None:
                 try:
-                    folder = self._folder.enter_context(temporary.folder())
+                    folder = self._folder.enter_context(files.temporary_folder())
                     self._output = output.Output()
                     connection, its_own = multiprocessing.Pipe()
                     with signals_blocked():

@@ -1,7 +1,7 @@
-"""Hands work out to the devices of a host: GPUs work at the same time, each on its own group.
+"""Hands work out to devices that work at the same time, each on its own group.
 
 A group is done by one device, in order, because times are ranked together only if one device
-measured them. A CPU works alone: whatever else runs there would slow it down.
+measured them.
 """
 
 from __future__ import annotations
@@ -33,31 +33,14 @@ class TaskGroup(Generic[T]):
     cost: float = 0.0
 
 
-def results(
-    groups: Iterable[TaskGroup[T]], do: Callable[[DeviceInfo, T], R], threads: ThreadPoolExecutor
-) -> Iterator[tuple[T, R]]:
-    """Every task with its result, as soon as it is done, here in the calling thread.
-
-    If several GPUs can work, each is given its tasks in another thread. The first exception that
-    `do` raises is raised here.
-    """
-    every = list(groups)
-    shared = [group for group in every if group.devices[0].kind == "gpu"]
-    if len({_key(info) for group in shared for info in group.devices}) > 1:
-        yield from at_the_same_time(shared, do, threads)
-        every = [group for group in every if group.devices[0].kind != "gpu"]
-    for group in every:
-        for task in group.tasks:
-            yield task, do(group.devices[0], task)
-
-
 def at_the_same_time(
     groups: Iterable[TaskGroup[T]], do: Callable[[DeviceInfo, T], R], threads: ThreadPoolExecutor
 ) -> Iterator[tuple[T, R]]:
-    """The same with all devices at the same time; nothing begins but while a result is awaited.
+    """Every task with its result, as soon as it is done, here in the calling thread; each device is
+    given its tasks in another one. Nothing begins but while a result is awaited.
 
-    If `do` raises a `GoneError`, the other devices do the rest of the group; it is raised here if
-    none is left that may.
+    The first exception that `do` raises is raised here. After a `GoneError`, the other devices do
+    the rest of the group; it is raised here if none is left that may.
     """
     # Whatever only one device may do goes first, then the longest.
     order = sorted(groups, key=lambda group: (len(group.devices), -group.cost))

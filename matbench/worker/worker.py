@@ -38,7 +38,7 @@ from matbench.worker.builders import Builders
 from matbench.worker.output import Listener
 from matbench.worker.process import DeadlineError, DiedError, WorkerProcess
 from matbench.worker.rounds import Rounds, Visit, in_rounds
-from matbench.worker.scheduler import TaskGroup, results
+from matbench.worker.scheduler import TaskGroup, at_the_same_time
 
 if TYPE_CHECKING:
     from matbench.backends.protocol import Variant
@@ -358,6 +358,24 @@ class Worker:
         raise CaseError(reason)
 
 
+def results(
+    groups: Iterable[TaskGroup[T]], do: Callable[[DeviceInfo, T], R], threads: ThreadPoolExecutor
+) -> Iterator[tuple[T, R]]:
+    """Every task with its result, as soon as it is done, here in the calling thread.
+
+    If several GPUs can work, each is given its tasks in another thread. A CPU works alone: whatever
+    else runs there would slow it down. The first exception that `do` raises is raised here.
+    """
+    alone = list(groups)
+    shared = [group for group in alone if group.devices[0].kind == "gpu"]
+    if len({(info.backend, info.identity) for group in shared for info in group.devices}) > 1:
+        yield from at_the_same_time(shared, do, threads)
+        alone = [group for group in alone if group.devices[0].kind != "gpu"]
+    for group in alone:
+        for task in group.tasks:
+            yield task, do(group.devices[0], task)
+
+
 class CaseRunner(Protocol):
     """What measures the cases of a sweep: workers of this machine, or of others."""
 
@@ -367,7 +385,7 @@ class CaseRunner(Protocol):
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
     def renew(self) -> None: ...
     def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
     ) -> Iterator[Visit]: ...
 
 
@@ -435,15 +453,16 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         )
 
     def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
     ) -> Iterator[Visit]:
-        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
+        """Measure all cases of the groups, in rounds; when a visit begins, `begin` is called with
+        the case's label and its device."""
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
             which = rounds.next()
             if which is None:
                 return None
-            begin(device, rounds.case)
+            begin(rounds.case.label, device.where)
             worker = self.worker(device, rounds.case.kernel)
             return rounds.taken(device, worker.measure(rounds.case, which))
 

@@ -10,30 +10,22 @@ Must never touch a device, or import anything but `records` and the base modules
 
 from __future__ import annotations
 
-from matbench.errors import UsageError, suggestion
-from matbench.model import Problem
+from matbench.model import FrontMatter, Problem
 from matbench.workloads.cubes import Cubes
 from matbench.workloads.dot import Dot
 from matbench.workloads.reverse import Reverse
 from matbench.workloads.workload import Size, Workload
 
-__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Size", "Workload", "get", "workload_of"]
+__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Size", "Workload", "work_of", "workload_of"]
 
 MATMUL = Workload()
 WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, Dot(), Reverse(), Cubes())}
 DEFAULT = MATMUL.name
 
 
-def get(name: str) -> Workload:
-    """The workload of that name; a `UsageError` suggests the nearest one."""
-    if name not in WORKLOADS:
-        hint = suggestion(name, WORKLOADS, f"known: {', '.join(WORKLOADS)}")
-        raise UsageError(f"no workload {name!r}; {hint}")
-    return WORKLOADS[name]
-
-
-def workload_of(problem: Problem) -> Workload:
-    return WORKLOADS[problem.workload]
+def workload_of(of: Problem | FrontMatter) -> Workload:
+    """What a problem is of, or what a kernel computes."""
+    return WORKLOADS[of.workload]
 
 
 def work_of(problem: Problem) -> int:

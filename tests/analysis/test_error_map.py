@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import records
 
 from matbench.analysis import error_map
-from matbench.records import encoding, reading
+from matbench.records import encoding
 from matbench.records.outcome import MOST_CELLS
 
 
@@ -62,7 +62,7 @@ def test_a_record_has_the_power_of_ten_of_each_wrong_cell() -> None:
     assert (found.rows[0][0], found.rows[99][64], found.rows[50][32]) == ("0", "6", "!")
     assert sum(len(row) - row.count(".") for row in found.rows) == 3
     outcome = records.outcome(status="wrong", error_map=found)
-    assert reading.decode(encoding.line(outcome).encode()) == outcome
+    assert encoding.decode(encoding.line(outcome).encode(), "outcome") == outcome
 
 
 def test_errors_36_powers_of_ten_below_the_worst_are_told_apart_no_more() -> None:

@@ -84,7 +84,7 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
     if "cuda" in kernel.requires and device.backend != "cuda":
         pytest.skip("CUDA alone")
     default = {name: values[:1] for name, values in kernel.sweep.items()}
-    workload = workloads.get(kernel.workload)
+    workload = workloads.workload_of(kernel)
     probe = parse_problems(workload.smoke_sizes, workload)[-1]
     skipped = 0
     for constant, values in tried.items():

@@ -23,7 +23,7 @@ from matbench.cache import Cache
 from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import U32, Case, Inputs, Kernel, NumericContract, Precision, Problem
-from matbench.workloads import get, oracle
+from matbench.workloads import MATMUL, oracle
 from matbench.workloads.matmul import trials as matmul
 from matbench.workloads.oracle import Array, Float32, Trial, Typical
 
@@ -259,7 +259,7 @@ def test_no_rounding(sample: Sample, size: tuple[int, int, int], bits: int, oper
 
 
 def case_of(session: Session, size: str, bits: int, operands: int, spared: int) -> Case:
-    [problem] = parse_problems(size, get("matmul"), "uniform")
+    [problem] = parse_problems(size, MATMUL, "uniform")
     kernel = catalogue.load(KERNELS / "cheats" / "cheat-spares-few-terms.cu")
     params = {"BITS": bits, "OPERANDS": operands, "SPARED": spared}
     return sweep.case(kernel, problem, params, session.backend.info)

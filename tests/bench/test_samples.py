@@ -51,7 +51,7 @@ def right_result(trial: oracle.Trial) -> Any:
 PROBLEMS = st.one_of(
     problems(70, 70, 90, alpha=(1.0, 1.0, -0.7), beta=(0.0, 0.0, 1.3)),
     *(
-        problems(1, 3000, 1, inputs=workloads.get(name).inputs, workload=name)
+        problems(1, 3000, 1, inputs=workloads.WORKLOADS[name].inputs, workload=name)
         for name in ("dot", "cubes", "reverse")
     ),
 )

@@ -55,7 +55,7 @@ SPECIAL = {
 
 
 def problem(workload: str, N: int, inputs: str | None = None, seed: int = 0) -> Problem:
-    kind = inputs or workloads.get(workload).inputs[0]
+    kind = inputs or workloads.WORKLOADS[workload].inputs[0]
     return Problem(1, N, 1, inputs=kind, seed=seed, workload=workload)  # type: ignore[arg-type]
 
 
@@ -87,7 +87,7 @@ def check_at_every_size(
 EVERY = [
     pytest.param(kernel, inputs, id=f"{kernel.name}-{inputs}")
     for kernel in KERNELS.values()
-    for inputs in workloads.get(kernel.workload).inputs
+    for inputs in workloads.workload_of(kernel).inputs
 ]
 
 
@@ -121,7 +121,7 @@ def check_compensation(kernel: Kernel, plain: Kernel, session: Session) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=name)
 def test_right_at_awkward_sizes(kernel: Kernel, session: Session) -> None:
-    first, *others = workloads.get(kernel.workload).inputs
+    first, *others = workloads.workload_of(kernel).inputs
     check_at_every_size(kernel, first, session, FEW)
     for inputs in others:
         check_at_every_size(kernel, inputs, session, [257])
@@ -170,7 +170,7 @@ def trials_of(at: Problem, contract: NumericContract = NumericContract()) -> Tri
     return oracle.trials(at, contract, Cache())
 
 
-@given(LENGTHS, st.sampled_from(workloads.get("dot").inputs), SEEDS)
+@given(LENGTHS, st.sampled_from(workloads.WORKLOADS["dot"].inputs), SEEDS)
 def test_dot_references_are_exact(kernels: DeviceKernels, N: int, inputs: str, seed: int) -> None:
     at = problem("dot", N, inputs, seed)
     trials = trials_of(at)
@@ -221,7 +221,7 @@ def test_long_dot_products_are_made_of_chunks_and_few_whole_numbers(N: int, seed
 
 @given(LENGTHS, SEEDS)
 def test_whole_numbers_are_turned_and_cubed(kernels: DeviceKernels, N: int, seed: int) -> None:
-    for inputs in workloads.get("reverse").inputs:
+    for inputs in workloads.WORKLOADS["reverse"].inputs:
         at = problem("reverse", N, inputs, seed)
         trials = trials_of(at)
         [sample] = sampled(kernels, at, [seed])
@@ -262,7 +262,7 @@ def test_inputs_are_of_their_kind_and_of_their_seed() -> None:
 )  # fmt: skip
 def test_trials_take_no_more_memory_than_is_said(workload: str, contract: NumericContract) -> None:
     """A problem that does not fit into host memory is refused."""
-    at = problem(workload, 2**20, workloads.get(workload).probed_inputs[0])
+    at = problem(workload, 2**20, workloads.WORKLOADS[workload].probed_inputs[0])
     trials_of(problem(workload, 100), contract)  # memory that is loaded once does not count
     tracemalloc.start()
     try:
@@ -272,7 +272,7 @@ def test_trials_take_no_more_memory_than_is_said(workload: str, contract: Numeri
         tracemalloc.stop()
     # What does not grow with the problem: a chunk of two products at a time, and small objects.
     fixed = 2**18 + (2 * 8 * dot._CHUNK if workload == "dot" else 0)
-    assert most <= workloads.get(workload).host_bytes(at) + fixed
+    assert most <= workloads.WORKLOADS[workload].host_bytes(at) + fixed
 
 
 # -- 16-bit inputs -------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_types_that_a_kernel_may_point_to(
 
     def said(source: str) -> str:
         workload, of_inputs, of_C, *precision = source.split()
-        types = dict.fromkeys(workloads.get(workload).buffers, of_inputs) | {"C": of_C}
+        types = dict.fromkeys(workloads.WORKLOADS[workload].buffers, of_inputs) | {"C": of_C}
         parameters = ", ".join(f"{kind} *{name}" for name, kind in types.items())
         text = TYPED.replace("WORKLOAD", workload).replace("PARAMETERS", parameters)
         text = text.replace("PRECISION", f'precision = "{precision[0]}"' if precision else "")
@@ -423,7 +423,7 @@ def test_the_largest_array_is_turned_round(name: str, cuda: Backend, info: Devic
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("inputs", workloads.get("dot").inputs)
+@pytest.mark.parametrize("inputs", workloads.WORKLOADS["dot"].inputs)
 @pytest.mark.parametrize("N", [1, 33, 33792, 1_000_003])
 def test_cublas_is_right_too(N: int, inputs: str, checks: Session, info: DeviceInfo) -> None:
     [case] = sweep.cases([BASELINES["cublas-dot"]], [problem("dot", N, inputs)], {}, info)

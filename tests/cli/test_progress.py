@@ -6,6 +6,7 @@ import io
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,19 @@ def test_a_terminal_that_cannot_move_its_cursor_shows_failures_only(kernels: Pat
     for line in FAILED:
         assert line in text.partition("kernel output")[0]
     assert re.search(r"^ *c-liar .*wrong", text, re.MULTILINE)
+
+
+def test_in_a_pipe_there_is_no_display_nor_what_draws_it() -> None:
+    script = (
+        "import sys\nfrom matbench.cli.console import progress\n"
+        "with progress(1) as display:\n    display.begin('a step')\n"
+        "print('rich' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, "FORCE_COLOR": "1"},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 @pytest.mark.real
@@ -178,6 +192,7 @@ def test_without_a_total_there_is_only_a_clock() -> None:
 
 def test_a_failure_is_one_safe_line() -> None:
     display, _ = display_of(2)
+    assert display._console is not None
     display.done(outcome("li\x1bar", status="wrong", reason="\x1b[2J wrong\nC[0, 0]"), "", 1.0)
     display.done(outcome(status="failed", reason="x" * 99), "", 1.0)
     assert isinstance(display._console.file, io.StringIO)

@@ -262,7 +262,7 @@ def counted(given: Resources, launch: Launch, architecture: architectures.Archit
 def test_the_driver_counts_as_many_resident_blocks(
     kernel: Kernel, cuda: Backend, architecture: architectures.Architecture
 ) -> None:
-    (problem,) = parse_problems("300", workloads.get(kernel.workload))
+    (problem,) = parse_problems("300", workloads.workload_of(kernel))
     case = sweep.case(kernel, problem, next(sweep.parameter_sets(kernel, {})), cuda.info)
     if case.skip is not None or case.launch is None:
         pytest.skip(str(case.skip))

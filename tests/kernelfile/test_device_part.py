@@ -23,6 +23,7 @@ from matbench.kernelfile import (
     instrument,
     opencl_c,
     signature,
+    sweep,
 )
 from matbench.kernelfile.device_part import NeedsCudaError
 from matbench.kernelfile.syntax import without_comments
@@ -173,7 +174,7 @@ def test_a_header_beside_the_kernel_is_read_like_the_kernel(tmp_path: Path) -> N
         (tmp_path / name).write_text(guarded.format("#include <cuda_bf16.h>"))
         text = (tmp_path / "mine.cu").read_text().replace("mine.h", name)
         (tmp_path / "mine.cu").write_text(text)
-        refused = opencl_c.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
+        refused = sweep.obstacle(catalogue.load(tmp_path / "mine.cu", given=given))
         assert refused == f"needs CUDA (cuda_bf16.h, line 4 of {name})"
 
 
@@ -192,10 +193,10 @@ def test_shared_memory_of_inner_scopes_lies_in_the_outermost() -> None:
     helper = "__device__ void f() { if (1) { __shared__ int x; } }\n" + source.replace(
         "k > 3", "f(), 1"
     )
-    assert opencl_c.obstacle(kernel(helper)) == (
+    assert sweep.obstacle(kernel(helper)) == (
         "needs CUDA (`__shared__` in a device function, line 1)"
     )
-    marked = opencl_c.obstacle(kernel(f'#line 7 "own.h"\n{helper}'))
+    marked = sweep.obstacle(kernel(f'#line 7 "own.h"\n{helper}'))
     assert marked == "needs CUDA (`__shared__` in a device function, line 7 of own.h)"
 
 
@@ -206,8 +207,8 @@ def test_the_need_for_cuda_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(opencl_c, "unit", translated := Mock(wraps=opencl_c.unit))
 
     def obstacle(kernel: Kernel) -> str | None:
-        opencl_c._obstacle.cache_clear()  # as in a new process
-        return opencl_c.obstacle(kernel)
+        sweep._obstacle.cache_clear()  # as in a new process
+        return sweep.obstacle(kernel)
 
     for _ in range(2):
         assert obstacle(kernel(source)) == "needs CUDA (inline PTX, line 1)"
@@ -251,7 +252,7 @@ def test_a_mutated_source_is_read_or_refused_in_one_line(seed: int) -> None:
         assert "\n" not in str(error)
     else:
         assert len(unit) > 100
-    obstacle = opencl_c.obstacle(mutated)
+    obstacle = sweep.obstacle(mutated)
     assert obstacle is None or obstacle.count("\n") == 0
 
 

@@ -17,7 +17,7 @@ from support.kernels import saved, text_of
 from support.optional import present
 
 from matbench.errors import UsageError
-from matbench.kernelfile import catalogue, signature, syntax
+from matbench.kernelfile import catalogue, expressions, signature, sweep, syntax
 from matbench.kernelfile.unpacking import unpacked
 from matbench.model import Kernel
 
@@ -50,9 +50,9 @@ def test_an_entry_may_take_nothing(empty: str) -> None:
 
 #: What a text says, by the word before it.
 SAYS: dict[str, Callable[[str], Any]] = {
-    "map": signature.tensor_map,
+    "map": expressions.tensor_map,
     "entry": signature.entry_named,
-    "fits": lambda text: signature.holds(text.split()[0], float(text.split()[1])),
+    "fits": lambda text: sweep.holds(text.split()[0], float(text.split()[1])),
     "type": lambda text: signature.resolved(text, {"real": "other::number", "number": "float"}),
 }
 

@@ -17,6 +17,7 @@ from support.optional import present
 
 from matbench import workloads
 from matbench.bench.session import Session
+from matbench.cli.options import ConstantOptions
 from matbench.errors import UsageError
 from matbench.features.explain import explanation
 from matbench.kernelfile import catalogue, instrument, signature, sweep
@@ -65,9 +66,8 @@ def one(kernel: Kernel, size: int = 8, device: DeviceInfo = GPU, **params: int) 
 
 
 def test_settings() -> None:
-    given = sweep.parse_settings(
-        ["DEEP=8, 16,8,32", " WIDE = 4"], [TILED, PLAIN, changed(sweep={"WIDE": (1,)})]
-    )
+    settings = ConstantOptions(("DEEP=8, 16,8,32", " WIDE = 4"))
+    given = settings.values([TILED, PLAIN, changed(sweep={"WIDE": (1,)})])
     assert given == {"DEEP": (8, 16, 32), "WIDE": (4,)}
     deep = [sets["DEEP"] for sets in sweep.parameter_sets(TILED, given)]  # tuned alone
     assert deep == [8, 16, 32] * 3
@@ -229,7 +229,7 @@ def test_sizes(table_regression: TableRegression) -> None:
         found = parse_sizes(text)
         if "x" not in text.lower():
             numbers = [size[0] for size in found]
-            assert parse_sizes(text, workloads.get("dot")) == [(1, n, 1) for n in numbers]
+            assert parse_sizes(text, workloads.WORKLOADS["dot"]) == [(1, n, 1) for n in numbers]
         return ", ".join(Problem(*size).size for size in found)
 
     table_regression("sizes.txt", sizes)
@@ -253,7 +253,7 @@ def test_any_text_is_sizes_or_a_clean_error(text: str) -> None:
 
 
 def test_problems_have_the_inputs_of_their_workload() -> None:
-    dot = workloads.get("dot")
+    dot = workloads.WORKLOADS["dot"]
     assert parse_problems("8", dot) == [Problem(1, 8, 1, inputs="ramp", workload="dot")]
     assert parse_problems("8", dot, "signed", seed=3) == [
         Problem(1, 8, 1, inputs="signed", seed=3, workload="dot")

@@ -448,7 +448,7 @@ def test_no_false_alarm_in_random_problems(count: int, bad_session: Session) -> 
     accepted = 0
     while accepted < count:
         kernel = random_.choice(kernels)
-        workload = workloads.get(kernel.workload)
+        workload = workloads.workload_of(kernel)
         numbers = {
             "M": random_.randint(1, 70),
             "N": random_.randint(1, 70),

@@ -157,7 +157,7 @@ def tried(
 
 def cases(entry: Entry, kernel: Kernel, size: str, device: DeviceInfo) -> list[Case]:
     """Those of a size, at all values of a kernel's constants; skipped ones too."""
-    workload, expected = workloads.get(kernel.workload), entry.expected
+    workload, expected = workloads.workload_of(kernel), entry.expected
     [problem] = parse_problems(size, workload, expected.inputs or workload.probed_inputs[0])
     sets = list(sweep.parameter_sets(kernel, {}))
     if expected.constants:

@@ -179,11 +179,11 @@ def _none() -> list[DeviceInfo]:
 #: What stands in for the modules of backends; those below `cuda` are as usual.
 STAND_INS: dict[str, Any] = {
     "matbench.backends.opencl": SimpleNamespace(
-        devices=lambda: DEVICES, open_device=ScriptedDevice, preload=lambda: None
+        devices=lambda: DEVICES, open_device=ScriptedDevice, LIBRARY="none"
     ),
     "matbench.backends.cuda": SimpleNamespace(
         devices=_none,
-        preload=lambda: None,
+        LIBRARY="none",
         gpu_is_present=lambda: False,
         __path__=[str(ROOT / "matbench" / "backends" / "cuda")],
     ),

@@ -30,7 +30,8 @@ from matbench.cache import Cache
 from matbench.model import Case, Conditions, DeviceInfo, Kernel, LaunchRules, Problem
 from matbench.records.outcome import Outcome, Timing
 from matbench.worker.rounds import Rounds, Visit, in_rounds, interrupted, joined
-from matbench.worker.scheduler import GoneError, TaskGroup, at_the_same_time, results
+from matbench.worker.scheduler import GoneError, TaskGroup, at_the_same_time
+from matbench.worker.worker import results
 
 FLOAT32 = Kernel(name="plain", launch=LaunchRules(block=(1,), grid=(1,)))
 TF32 = msgspec.structs.replace(FLOAT32, name="tensor", precision="tf32")

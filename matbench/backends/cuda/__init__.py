@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from matbench.backends.cuda.backend import CudaBackend
 from matbench.backends.cuda.compilation import compiled
-from matbench.backends.cuda.device import devices, preload
+from matbench.backends.cuda.device import devices
 from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.model import DeviceInfo, Kernel
 
-__all__ = ["devices", "gpu_is_present", "open_device", "precompile", "preload"]
+__all__ = ["LIBRARY", "devices", "gpu_is_present", "open_device", "precompile"]
+
+LIBRARY = "pycuda.driver"
 
 #: Opens a device that `devices` listed, with the cache for compiled code.
 open_device = CudaBackend

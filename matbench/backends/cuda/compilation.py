@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from matbench import programs, temporary
+from matbench import files, programs
 from matbench.backends import building
 from matbench.backends.building import INCLUDE, apart, first_error, includes_own_files
 from matbench.backends.protocol import UnavailableError, Variant
@@ -278,7 +278,7 @@ def _through_nvcc(asked: CompileRequest) -> bytes:
     arch, code = asked.virtual_and_real
     folders = [f"-I{folder}" for folder in asked.include_folders]
     source = (_PTX_NAME,) if asked.is_ptx else ("-x", "cu", "-")
-    with temporary.folder() as empty:
+    with files.temporary_folder() as empty:
         if asked.is_ptx:
             (empty / _PTX_NAME).write_text(asked.text, encoding="utf-8")
         options = ["-cubin", *asked.options, "-arch", arch, "-code", code, *folders]

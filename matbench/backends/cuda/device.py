@@ -15,22 +15,16 @@ from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import DeviceInfo
 
 
-def preload() -> Any:
-    """Import `pycuda.driver`, and nothing more."""
+@cache
+def driver() -> Any:
+    """`pycuda.driver`, initialised."""
     try:
-        import pycuda.driver
+        import pycuda.driver as cuda
     except ImportError as error:
         raise UnavailableError(
             f"PyCUDA cannot be imported ({error})",
             "with an NVIDIA driver: matbench doctor --install",
         ) from None
-    return pycuda.driver
-
-
-@cache
-def driver() -> Any:
-    """`pycuda.driver`, initialised."""
-    cuda = preload()
     try:
         cuda.init()
     except cuda.Error as error:

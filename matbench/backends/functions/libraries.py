@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matbench import programs, temporary
+from matbench import files, programs
 from matbench.backends import building, host
 from matbench.backends.cuda import compilation
 from matbench.backends.functions.arrays import Arrays
@@ -87,7 +87,7 @@ def host_target(variant: Variant = "plain") -> Target:
 
 def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
     """The shared library that was made of a function's file; `BuildError`: it cannot be loaded."""
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         path = folder / f"{Path(kernel.file).stem}.so"
         path.write_bytes(made)
         try:
@@ -154,7 +154,7 @@ def made(
 
     def build() -> bytes:
         kind = "c++" if target.architecture is None else "cu"
-        with temporary.folder() as folder:
+        with files.temporary_folder() as folder:
             (folder / name).write_text(text, encoding="utf-8")
             command = [target.compiler, *options, "-x", kind, name, "-o", "made.so", *links]
             try:

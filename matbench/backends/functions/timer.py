@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from matbench import temporary
+from matbench import files
 from matbench.backends.cuda import libcuda
 from matbench.cache import Cache
 from matbench.errors import CaseError
@@ -34,7 +34,7 @@ def loaded(cache: Cache) -> Any:
     assert driver is not None
     links = [f"-L{driver.parent}", f"-l:{driver.name}"]
     text = _SOURCE.read_text(encoding="utf-8")
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         path = folder / "timer.so"
         path.write_bytes(libraries.made(libraries.host_target(), [], links, text, path.name, cache))
         # Unlike a `CDLL`, it keeps the interpreter's lock, and passes on exceptions.

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-import click
+from typing import ClassVar
 
 from matbench.cli.options import DeviceOptions, option
-from matbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from matbench.features.cluster.remote_pool import JoinedCluster
 
 
 @dataclass(frozen=True)
@@ -26,14 +20,3 @@ class ClusterOptions:
         help="Measure on all workers of a Dask cluster: the address of its scheduler, such as "
         "tcp://node1:8786.",
     )
-
-    def connect(self, device: DeviceOptions) -> JoinedCluster | None:
-        """The cluster, until the command ends."""
-        if self.cluster is None:
-            return None
-        if device.device:
-            raise UsageError("--cluster cannot be combined with --device")
-        from matbench.features.cluster import cluster, remote_pool
-
-        joined = cluster.joined(self.cluster, device.backend)
-        return remote_pool.JoinedCluster(click.get_current_context().with_resource(joined))

@@ -14,13 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import click
 import msgspec
 
 from matbench.bench.options import Deadlines, Options, Round
 from matbench.bench.outcomes import not_measured, skipped
-from matbench.errors import MatbenchError
+from matbench.cli.options import DeviceOptions
+from matbench.errors import MatbenchError, UsageError
 from matbench.features.cluster import bundles, remote
-from matbench.features.cluster.cluster import Cluster
+from matbench.features.cluster.cluster import Cluster, joined
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
 from matbench.worker.output import Listener
@@ -51,6 +53,14 @@ class JoinedCluster(NamedTuple):
         self, options: Options, deadlines: Deadlines, listener: Listener | None = None
     ) -> RemoteWorkerPool:
         return RemoteWorkerPool(self.cluster, options, deadlines, listener)
+
+
+def connected(address: str, device: DeviceOptions) -> JoinedCluster:
+    """The cluster with a scheduler there, until the command ends."""
+    if device.device:
+        raise UsageError("--cluster cannot be combined with --device")
+    cluster = joined(address, device.backend)
+    return JoinedCluster(click.get_current_context().with_resource(cluster))
 
 
 class RemoteWorkerPool:
@@ -91,9 +101,9 @@ class RemoteWorkerPool:
         self.cluster.end({address: future.key for address, future in desks.values()})
 
     def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[DeviceInfo, Case], None]
+        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
     ) -> Iterator[Visit]:
-        """Measure all cases of the groups, in rounds; `begin` is called when a visit begins."""
+        """Measure all cases of the groups, in rounds; `begin` is told a visit's case and device."""
         tasks = in_rounds(groups, self.options)
         ahead = {
             group.tasks[0]: [rounds.case for rounds in [*dict.fromkeys(group.tasks)][1:]]
@@ -108,7 +118,7 @@ class RemoteWorkerPool:
                 return None
             if case.skip is not None:
                 return rounds.taken(device, skipped(case, device, case.skip))
-            begin(device, case)
+            begin(case.label, device.where)
             following = ahead.get(rounds, ()) if which.number == 1 else ()
             return rounds.taken(device, self._measured(device, [case, *following], which))
 

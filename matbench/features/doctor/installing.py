@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from matbench import programs, temporary
+from matbench import files, programs
 from matbench.backends.cuda import compilation, libcuda
 from matbench.errors import MatbenchError, UsageError
 
@@ -88,7 +88,7 @@ def build_environment(nvcc: Path) -> Iterator[dict[str, str]]:
     """The environment variables with which PyCUDA's build finds the toolkit of this nvcc."""
     root = (compilation.root(nvcc) or nvcc.parents[1]).resolve()
     variables = {"CUDA_ROOT": str(root), "PATH": str(root / "bin")}
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         if compilation.is_from_wheels(nvcc):
             curand = next((root / "lib").glob("libcurand.so.*"), None)
             for name, file in (("curand", curand), ("cuda", libcuda.path())):
@@ -120,7 +120,7 @@ def _pip() -> list[str]:
 
 def _run(command: list[str], environment: Mapping[str, str] | None = None) -> None:
     """Run pip, which prints only errors; `MatbenchError` if it fails."""
-    with temporary.folder() as empty:  # uv takes its index from the working folder's uv.toml
+    with files.temporary_folder() as empty:  # uv takes its index from the working folder's uv.toml
         done = subprocess.run(
             command, env={**os.environ, **(environment or {})}, cwd=empty, check=False
         )

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 
-from matbench import programs, temporary
+from matbench import files, programs
 from matbench.backends import building, opencl
 from matbench.backends.cuda import libcuda
 from matbench.backends.functions import isolated
@@ -36,7 +36,7 @@ def _compiler(lack: Status) -> Found:
     path = programs.which("g++")
     if path is None:
         return lack, "no g++, which nvcc needs", installing.system_package("g++", "gcc-c++")
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         building.run([path, "-x", "c++", "-shared", "-", "-o", "made.so"], folder)
         said = building.run([path, "--version"], folder).decode(errors="replace")
     return "ok", (said.splitlines() or [path])[0]

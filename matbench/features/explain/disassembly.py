@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from typing import NamedTuple
 
-from matbench import temporary
+from matbench import files
 from matbench.backends.cuda import compilation
 from matbench.backends.protocol import UnavailableError
 from matbench.cache import Cache
@@ -52,7 +52,7 @@ def disassembled(
 
 def _listing(cubin: bytes, entry: str) -> str:
     """The sections that describe an entry; those for debuggers are ten times as long."""
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         path = folder / "made.cubin"
         path.write_bytes(cubin)
         asked = (nvdisasm(), "-hex", "-ndf", str(path))

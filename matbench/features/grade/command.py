@@ -13,7 +13,7 @@ from matbench import signals
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
-from matbench.cli.options import Seed
+from matbench.cli.options import SEED
 from matbench.cli.selection import (
     KernelFiles,
     PlacedCases,
@@ -34,7 +34,7 @@ from matbench.model import Case, DeviceInfo, Kernel
     help="Exit 1 if a kernel has a lower grade, or none.",
 )
 @click.option("--tree", is_flag=True, help="Also print the order of 32 terms as a tree.")
-@click.option("--seed", type=Seed(), default=0, show_default=True, help="Seed of the inputs.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the inputs.")
 @click.option(
     "--output", metavar="FILE", help="Write a record of each kernel to FILE (JSON Lines)."
 )

@@ -33,7 +33,7 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
     """
     if kernel.workload != workloads.DEFAULT:
         raise UsageError(
-            f"{kernel.name} computes the {workloads.get(kernel.workload).title.split(' ·')[0]}; "
+            f"{kernel.name} computes the {workloads.workload_of(kernel).title.split(' ·')[0]}; "
             "only matrix products can be graded"
         )
     if kernel.contract.storage in INTEGERS:

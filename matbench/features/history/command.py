@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from matbench import temporary
 from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import Share
 from matbench.cli.selection import KernelFiles, kernel_argument, read_for
+from matbench.files import temporary_folder
 
 #: Longest time to time two versions in turns, in seconds.
 _TURNS_S = 10.0
@@ -79,7 +79,7 @@ def history(
     kept = state_folder() / "history" / f"{file.stem}-{place}.jsonl"
     path = kept if resume is None else Path(resume)
     with ExitStack() as stack:
-        listed = versions(chosen, files.given, since, stack.enter_context(temporary.folder()))
+        listed = versions(chosen, files.given, since, stack.enter_context(temporary_folder()))
         search = HistorySearch(listed, margin)
         writer = stack.enter_context(RecordWriter(path, about, "resume", own=resume is None))
         interruption = stack.enter_context(Interruption())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from matbench import programs, temporary
+from matbench import files, programs
 from matbench.errors import MatbenchError, UsageError
 from matbench.model import Case, DeviceInfo
 
@@ -46,7 +46,7 @@ def observe(
     tool: str,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """The output of a tool's `command` on a child process that checks the case as usual."""
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         job = folder / "case"
         job.write_bytes(msgspec.msgpack.encode((device, case, guarded)))
         start = _START.format(path=list(filter(None, sys.path)))

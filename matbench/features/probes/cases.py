@@ -25,7 +25,7 @@ def probed(
 
     If the host's `memory_bytes` are given, also the largest C that fits easily.
     """
-    workload = workloads.get(kernel.workload)
+    workload = workloads.workload_of(kernel)
     first, *others = sweep.scalings(kernel, {})
     probes: list[tuple[str, Case]] = []
     for params in sweep.parameter_sets(kernel, overrides):
@@ -58,7 +58,7 @@ def _largest(
 ) -> list[tuple[str, Case]]:
     """The cases of the largest matrices, or the nearest that the kernel allows, whose references
     fit twice into the host's memory, and all that the trials need into the device's."""
-    workload = workloads.get(kernel.workload)
+    workload = workloads.workload_of(kernel)
     probes: list[tuple[str, Case]] = []
     inputs = max(workload.probed_inputs, key="signed".__eq__)  # these have the fewest trials
     first = next(sweep.scalings(kernel, {}))

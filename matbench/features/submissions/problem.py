@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from matbench import temporary
+from matbench import files
 from matbench.cache import kept
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.submissions import reference
@@ -180,7 +180,7 @@ def _asked(asked: dict[str, Any], path: Path) -> Product:
 def _run(asked: bytes, path: Path) -> bytes:
     """What the reference of a file turns out to compute, as JSON. All that it starts ends with
     it."""
-    with temporary.folder() as folder:
+    with files.temporary_folder() as folder:
         (folder / "asked.json").write_bytes(asked)
         found, said = folder / "found.json", folder / "said"
         command = [sys.executable, "-m", reference.__name__, "asked.json"]

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from matbench import temporary
+from matbench import files
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, python_file
 
@@ -145,4 +145,4 @@ def _folder(of: tuple[bytes | str, ...]) -> Path:
     """A folder for its files, which is removed at the end."""
     held = ExitStack()
     atexit.register(held.close)
-    return held.enter_context(temporary.folder())
+    return held.enter_context(files.temporary_folder())

@@ -39,7 +39,7 @@ def test_a_new_file_loads_and_is_right_at_once(
     catalogue.Catalogue([*catalogue.builtin(), kernel])  # available together with its origin
 
     first = {name: values[:1] for name, values in kernel.sweep.items()}
-    workload = workloads.get(kernel.workload)
+    workload = workloads.workload_of(kernel)
     problems = parse_problems(workload.smoke_sizes, workload)
     cases = sweep.cases([kernel], problems, first, session.backend.info)
     runnable = [case for case in cases if case.skip is None]

@@ -97,8 +97,8 @@ def main() -> None:
         ]
         findings.table("Functions in the worker", rows)
     findings.figures += [
-        common.Figure("functions", len(every), "functions", 510),
-        common.Figure("files with any of them", len(files), "files", 70),
+        common.Figure("functions", len(every), "functions", 490),
+        common.Figure("files with any of them", len(files), "files", 60),
         common.Figure("functions in the worker", len(functions(worker)), "functions", 190),
         common.Figure(
             "frames down to the request to measure, and from there to the timed launch",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import itertools
 import os
 import re
 import signal
@@ -199,11 +198,6 @@ def is_slow(path: Path) -> bool:
     return SLOW.match(path.relative_to(Path(__file__).parent).as_posix()) is not None
 
 
-#: On a GPU, tests whose own processes import PyTorch or wait for the device; the others, of which
-#: most are held up by nvcc, are far more.
-APART = re.compile(r"gpu/test_gpu_commands|test_verdicts.*\[(functions|hostile)/")
-
-
 @functools.cache
 def is_for_gpus(path: Path) -> bool:
     """Whether any of its tests may be."""
@@ -215,25 +209,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if only_gpus and not is_for_gpus(collection_path) else None
 
 
-def dealt(items: list[pytest.Item], processes: int) -> list[pytest.Item]:
-    """Tests in an order in which each process, that gets as many as the others in one piece, has
-    its share of those `APART`: every other process at once, the rest at last."""
-    apart = [item for item in items if APART.search(item.nodeid)]
-    others = [item for item in items if not APART.search(item.nodeid)]
-    found: list[pytest.Item] = []
-    for number in range(processes):
-        first, last = (len(others) * n // processes for n in (number, number + 1))
-        shares = [apart[number::processes], others[first:last]]
-        found += itertools.chain(*shares[:: 1 if number % 2 else -1])
-    return found
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
         assert is_for_gpus(item.path) or item.get_closest_marker("gpu") is None, "says no gpu"
-    yield  # what is not asked for is left out
-    if all(item.get_closest_marker("gpu") for item in items):
-        items[:] = dealt(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

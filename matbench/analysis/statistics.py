@@ -209,10 +209,7 @@ def settled_warm_up(durations_ns: Sequence[float]) -> bool:
 
 
 def compare_samples(
-    baseline_ns: Samples,
-    candidate_ns: Samples,
-    threshold: float = 0.01,
-    confidence: float = 0.995,
+    baseline_ns: Samples, candidate_ns: Samples, threshold: float = 0.01, confidence: float = 0.995
 ) -> Comparison:
     """Decide whether the candidate is FASTER, SLOWER or the SAME as the baseline, or UNDECIDED, by
     samples that were not taken in turns.

@@ -13,15 +13,7 @@ from typing import Any
 
 import msgspec
 
-from matbench.backends.protocol import (
-    Argument,
-    Array,
-    Backend,
-    Call,
-    Program,
-    Variant,
-    Work,
-)
+from matbench.backends.protocol import Argument, Array, Backend, Call, Program, Variant, Work
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Resources
 

@@ -23,14 +23,7 @@ from matbench.bench.device_kernels import (
 )
 from matbench.model import Case, Layout, Placing, Problem, Transpose
 from matbench.workloads import oracle
-from matbench.workloads.oracle import (
-    MOST_EXCESS,
-    Array,
-    Bound,
-    Float64,
-    Trial,
-    bits_of_inputs,
-)
+from matbench.workloads.oracle import MOST_EXCESS, Array, Bound, Float64, Trial, bits_of_inputs
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21

@@ -20,14 +20,7 @@ from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import GUARD_ROWS, Buffers, Extent, Guarded, Own, allocated
 from matbench.cache import Cache
 from matbench.errors import CaseError, OutOfMemoryError
-from matbench.model import (
-    SCALE_OF,
-    WORD_BYTES,
-    Kernel,
-    NumericContract,
-    Placing,
-    Problem,
-)
+from matbench.model import SCALE_OF, WORD_BYTES, Kernel, NumericContract, Placing, Problem
 from matbench.workloads import oracle, scaling
 from matbench.workloads.rounding import stored
 

@@ -62,11 +62,7 @@ class Session:
     """A device, and the data its cases share: the inputs of one problem, builds, its bandwidth."""
 
     def __init__(
-        self,
-        backend: Backend,
-        cache: Cache,
-        options: Options,
-        kernels: DeviceKernels | None = None,
+        self, backend: Backend, cache: Cache, options: Options, kernels: DeviceKernels | None = None
     ) -> None:
         self.backend = backend
         self.cache = cache

@@ -250,11 +250,7 @@ class Sweep:
     """
 
     def __init__(
-        self,
-        cases: PlacedCases,
-        options: Options,
-        repeat: int,
-        cluster: RemoteDevices | None,
+        self, cases: PlacedCases, options: Options, repeat: int, cluster: RemoteDevices | None
     ) -> None:
         self.cases = cases
         self.cluster = cluster

@@ -15,14 +15,7 @@ from matbench.kernelfile import includes
 from matbench.kernelfile.front_matter import Reader, decoded
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import FENCE, Table
-from matbench.model import (
-    PYTHON,
-    SCALE_OF,
-    FrontMatter,
-    Included,
-    Kernel,
-    Parameter,
-)
+from matbench.model import PYTHON, SCALE_OF, FrontMatter, Included, Kernel, Parameter
 
 #: Between the path of a file and the name of its function.
 SEPARATOR = "::"

@@ -75,11 +75,7 @@ class ForeignKernel(NamedTuple):
 
 
 def subjects(
-    bare: str,
-    path: Path,
-    entry: str | None,
-    given: Mapping[str, Any],
-    constants: Mapping[str, int],
+    bare: str, path: Path, entry: str | None, given: Mapping[str, Any], constants: Mapping[str, int]
 ) -> list[ForeignKernel]:
     """The kernels to adopt: the one that is named `entry`, or all."""
     given = build_keys(bare, path, given)

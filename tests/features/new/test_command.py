@@ -27,8 +27,7 @@ TILED = next(kernel for kernel in COPIED if kernel.name == "tiled")
 @pytest.mark.parametrize(
     "origin",
     some(
-        [kernel.name for kernel in COPIED],
-        *("tiled", "dot-tree", "cubes-block", "reverse-blocks"),
+        [kernel.name for kernel in COPIED], *("tiled", "dot-tree", "cubes-block", "reverse-blocks")
     ),
 )
 def test_a_new_file_loads_and_is_right_at_once(

@@ -85,13 +85,13 @@ class Judge:
         adopt: bool = True,
         contract: Asked | None = None,
     ) -> None:
-        kinds = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         self._where = DeviceOptions(*checked(backend=backend, device=device))
-        given = checked(sizes=sizes, inputs=kinds, seed=seed, alpha=alpha, beta=beta, batch=batch)
+        given = checked(sizes=sizes, inputs=inputs, seed=seed, alpha=alpha, beta=beta, batch=batch)
         self._problem = SizeOptions(*given)
-        timeout, max_time = checked(timeout=timeout, max_time=max_time)
+        timeout, max_time, hot = checked(timeout=timeout, max_time=max_time, hot=hot)
         self.device: DeviceInfo = self._where.choose()
-        _require_sizes(self._problem.sizes, kinds)
+        self._problem.problems([])  # refuses factors that cannot be read
+        _require_sizes(self._problem.sizes, self._problem.inputs)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
         ends = ExitStack()
         deadlines = msgspec.structs.replace(DeadlineOptions(timeout).deadlines, option="timeout")
@@ -341,6 +341,6 @@ def _require_sizes(sizes: str | None, inputs: tuple[Inputs, ...]) -> None:
     first, *others = workloads.WORKLOADS.values()
     for workload in others:
         with suppress(UsageError):
-            parse_problems(sizes or workload.default_sizes, workload, inputs, 0)
+            parse_problems(workload.default_sizes if sizes is None else sizes, workload, inputs)
             return
-    parse_problems(sizes or first.default_sizes, first, inputs, 0)
+    parse_problems(first.default_sizes if sizes is None else sizes, first, inputs)

@@ -59,7 +59,7 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
 
     if name is None and other is not None:
         raise UsageError("--diff: name a kernel, as in `matbench kernels tiled --diff naive-2d`")
-    names = [name for name in (name, other) if name]
+    names = [each for each in (name, other or None) if each is not None]
     known = files.loaded(names)
     named = known.named(names)
     is_list = name is None or os.path.isdir(name)  # noqa: PTH112 - also of paths that are too long

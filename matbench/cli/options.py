@@ -106,9 +106,8 @@ class ListOf(click.ParamType[tuple[Any, ...]]):
         self.choices = tuple(choices)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[Any, ...]:
-        if isinstance(value, tuple):
-            return value
-        words = tuple(dict.fromkeys(word.strip() for word in value.split(",") if value.strip()))
+        words = value.split(",") if isinstance(value, str) else value
+        words = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
         for word in words:
             if word not in self.choices:
                 known = ", ".join(map(repr, self.choices))
@@ -558,12 +557,13 @@ def checked(**given: Any) -> Iterator[Any]:
     groups = DeviceOptions, SizeOptions, LaunchOptions, DeadlineOptions, VerdictOptions
     known = {own.name: own.metadata["option"][1] for group in groups for own in fields(group)}
     for name, value in given.items():
-        kind = known[name].get("type", click.STRING)  # which writes numbers as texts
+        usual = click.BOOL if "is_flag" in known[name] else click.STRING  # writes numbers as texts
+        kind = known[name].get("type", usual)
         is_absent = value is None and kind is click.STRING
         try:
             yield None if is_absent else kind.convert(value, None, None)
-        except (click.BadParameter, TypeError) as error:
-            why = getattr(error, "message", error)
+        except (click.BadParameter, TypeError, AttributeError) as error:
+            why = getattr(error, "message", "write it as on the command line")
             raise UsageError(f"{name}={value!r:.60}: {why}".rstrip(".")) from None
 
 

@@ -78,7 +78,8 @@ def parsed(
     """
     from matbench.kernelfile import catalogue
 
-    if _SUBMITTED.search(data) and registry.has(registry.SUBMISSIONS):
+    is_submitted = path.suffix == ".json" or _SUBMITTED.search(data)
+    if is_submitted and registry.has(registry.SUBMISSIONS):
         submissions = registry.load(registry.SUBMISSIONS)
         read: tuple[Kernel, str] | None = submissions.kernel(data, path, given, shown_as)
         if read is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,7 +129,9 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
         same = own.get(kernel.sha256, kernel)
         places.setdefault(kernel.name, set()).add((same.file or same.path, same.entry))
     return [
-        msgspec.structs.replace(kernel, name=kernel.path)
+        msgspec.structs.replace(
+            kernel, name=f"./{kernel.path}" if kernel.path in places else kernel.path
+        )
         if kernel.sha256 not in own and len(places[kernel.name]) > 1
         else kernel
         for kernel in kernels
@@ -172,8 +175,11 @@ class Catalogue:
     def get(self, name: str) -> Kernel:
         """The kernel of that name, or a `UsageError` with the nearest one."""
         if name not in self.kernels:
-            meant = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
-            known = meant if ".py:" in name else self.kernels
+            known: Iterable[str] = self.kernels
+            if ".py:" in name:
+                known = [name.replace(".py:", f".py{python_file.SEPARATOR}", 1)]
+            elif os.path.exists(name):  # noqa: PTH110 - it never raises
+                known = [f"./{name}"]
             hint = suggestion(name, known, "see `matbench kernels`")
             raise UsageError(f"no kernel {name!r}; {hint}")
         return self.kernels[name]

@@ -200,6 +200,9 @@ class _File:
             return not known & set(syntax.WORD.findall(self._text(node)))
         if node.type == "template_instantiation" or _is_host(node):
             return True
+        declared = signature.untemplated(node)
+        if declared.type == "declaration" and "__global__" in signature.words(declared):
+            return self.bound is not None  # OpenCL's compilers refuse kernels without a body
         if node.type in _REGISTERING:
             kept = self.macros | {"__global__", "__device__", "__constant__"}
             return not kept & set(syntax.WORD.findall(self._text(node)))
@@ -217,6 +220,9 @@ class _File:
         is_entry = function is not None and function == self.entry
         if is_entry and function is not None:
             yield node.start_byte, function.start_byte, ""  # the template's head
+            for word in function.children:
+                if syntax.text_of(word) == "static":
+                    yield word.start_byte, word.end_byte, ""
             node = function
         bound = (self.bound or {}) if is_entry else {}
         for inner in syntax.walk(syntax.only(self.code, node)):

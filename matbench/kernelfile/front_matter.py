@@ -319,8 +319,16 @@ class Reader:
 
     def no_entry(self, functions: list[Signature], wanted: Entry, named_by: str) -> NoReturn:
         is_bare = not self.table.is_there and not self.table.given
+        of_host: list[Signature] = []
+        with contextlib.suppress(signature.SourceError):
+            of_host = signature.host_functions(self.source)
+        meant = signature.find(of_host, wanted)
         if is_bare and not functions:
-            self.fail("no front matter and no `__global__` function; is it a kernel file?", 1)
+            meant = meant or next(iter(of_host), None)
+            how = "is it a kernel file?"
+            if meant is not None:
+                how = f"for one on the host, add --entry '{ON_HOST}{signature.suggested(meant)}'"
+            self.fail(f"no front matter and no `__global__` function; {how}", 1)
         with self.blaming(named_by):
             signature.functions(self.source)  # raises if the source cannot be parsed
         names = list(dict.fromkeys(function.name for function in functions))
@@ -332,6 +340,8 @@ class Reader:
                 self.fail(f"{which}, and no front matter; {how}", functions[0].line)
             self.wrong(f'{which}; choose one, as in entry = "{names[0]}"', "name")
         hint = f"; the file has {', '.join(names)}" if names else ""
+        if meant is not None:
+            hint = f'; for that on the host, entry = "{ON_HOST}{signature.suggested(meant)}"'
         self.wrong(f"no entry `__global__ void {wanted.name}(…)`{hint:.200}", named_by)
 
     # -- checks beyond types ---------------------------------------------------------------

@@ -105,7 +105,7 @@ def test_commands(name: str, matbench: Matbench, same: Callable[..., None]) -> N
 def test_refusals(refusal: Refusal, same: Callable[..., None]) -> None:
     """Each is one line, with exit code 2; nothing is run, lost or written."""
     refused = re.findall(r"(?m)^\S.*$", TEXTS["refused"])
-    same("refused", (f"{command}\n    {refusal(*command.split())}" for command in refused))
+    same("refused", (f"{command}\n    {refusal(*shlex.split(command))}" for command in refused))
 
 
 def told(found: Any) -> Iterator[str]:

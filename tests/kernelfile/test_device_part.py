@@ -35,7 +35,7 @@ SIGNATURE = "(const float *A, const float *B, float *C, int M, int N, int K)"
 def part(body: str, before: str = "", bound: tuple[tuple[str, str], ...] = ()) -> str:
     """What is left of a kernel and of the code before it."""
     template = "template <typename T, int BM> " if bound else ""
-    source = f"{before}\n{template}__global__ void mine{SIGNATURE} {{ {body} }}"
+    source = f"{before}\n{template}static __global__ void mine{SIGNATURE} {{ {body} }}"
     return " ".join(device_part.device_part(source, "mine", bound).split())
 
 

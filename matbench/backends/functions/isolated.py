@@ -219,7 +219,8 @@ class Judged:
         if seen.si_code == os.CLD_EXITED:
             os._exit(seen.si_status)
         if seen.si_code in (os.CLD_KILLED, os.CLD_DUMPED):
-            signal.signal(seen.si_status, signal.SIG_DFL)
+            if seen.si_status != signal.SIGKILL:  # nothing handles that
+                signal.signal(seen.si_status, signal.SIG_DFL)
             os.kill(os.getpid(), seen.si_status)
 
     def _processes_created(self) -> bytes:

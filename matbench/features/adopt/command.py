@@ -16,7 +16,7 @@ import click
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, say
 from matbench.cli.options import DeviceOptions, grouped
-from matbench.cli.selection import KernelFiles
+from matbench.cli.selection import KernelFiles, is_path
 from matbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def adopt(
     from matbench.kernelfile import python_file, syntax, tables
     from matbench.kernelfile.front_matter import COMPILED, Reader
 
-    path, target = Path(file), Path(file).with_suffix(".toml")
+    path = Path(file)
+    target = path.parent / f"{path.stem}.toml"  # also of `.`, which has no name
     if file.endswith(COMPILED):
         raise UsageError(f"{file}: compiled; adopt reads CUDA C++, so write {target}")
     known = KernelFiles(front_matter, entry).given
@@ -103,7 +104,7 @@ def adopt(
     for other in others:
         words = shlex.join(["matbench", "adopt", file, "--entry", other.name, "--force"])
         say(f"for `{other.name}`: {words}")
-    say(f"next: matbench run {shlex.quote(file)}")
+    say(f"next: matbench run {shlex.quote(file if is_path(file) else f'./{file}')}")
 
 
 def _constant(text: str) -> tuple[str, int]:

@@ -65,12 +65,8 @@ def kernel(
     return _kernel(found, file, shown, table)
 
 
-def _of_solution(
-    data: bytes, path: Path, given: Mapping[str, Any], table: dict[str, Any]
-) -> Read | None:
+def _of_solution(data: bytes, path: Path, given: Mapping[str, Any], table: dict[str, Any]) -> Read:
     one = solution.unpacked(data, path)
-    if one is None:
-        return None
     named = [path.parent / str(given[PROBLEM])] if PROBLEM in given else []
     place = next(iter(named or _definitions(path, one.definition)), None)
     if place is None:

@@ -68,15 +68,11 @@ class Unpacked(msgspec.Struct, frozen=True):
     form: str
 
 
-def unpacked(data: bytes, path: Path) -> Unpacked | None:
-    """The solution in the data of a JSON file; None if it is something else. `UsageError`: what is
-    wrong."""
+def unpacked(data: bytes, path: Path) -> Unpacked:
+    """The solution in the data of a JSON file; `UsageError`: what is wrong."""
     try:
-        told = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))
-        if not isinstance(told, dict) or "sources" not in told:
-            return None
-        found = msgspec.convert(told, _Solution)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        found = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=_Solution)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: no solution: {error}") from None
     entry, _, call = found.spec.entry_point.partition("::")
     texts = {source.path: _text(source, path) for source in found.sources}

@@ -59,16 +59,16 @@ class Saves:
         # Watch the folder: editors replace the file by renaming another, and headers are beside
         # it. Headers elsewhere are checked after each timeout.
         folder = self.path.absolute().parent
-        try:
-            yield from watch(
-                folder,
-                watch_filter=None,
-                recursive=False,
-                rust_timeout=_LOOK_AGAIN_MS,
-                yield_on_timeout=True,
-            )
-        except OSError as error:
-            raise MatbenchError(f"{folder} cannot be watched: {error}") from None
+        while True:
+            try:
+                yield from watch(
+                    folder, watch_filter=None, recursive=False, rust_timeout=_LOOK_AGAIN_MS,
+                    yield_on_timeout=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise MatbenchError(f"{folder} cannot be watched: {error}") from None
+            except RuntimeError:  # another file's name is not UTF-8
+                yield None
 
     def _held(self) -> tuple[bytes, ...] | None:
         """All that is watched; None between the steps of a rename, say, or while it is empty."""

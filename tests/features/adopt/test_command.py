@@ -73,16 +73,17 @@ def test_a_file_with_front_matter_is_left_alone(tmp_path: Path, matbench: Matben
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.usefixtures("own_state")
 def test_a_table_is_replaced_only_by_force(tmp_path: Path, matbench: Matbench) -> None:
     """Also beside a file that has the name of a built-in kernel."""
-    path = copied("textbook.cu", tmp_path).rename(tmp_path / "tiled.cu")
+    path = copied("textbook.cu", tmp_path).rename("tiled")
     table = path.with_suffix(".toml")
     table.write_text("kept = true\n")
     assert "exists; use --force to replace it" in matbench("adopt", path, code=2).stderr
     assert table.read_text() == "kept = true\n"
-    matbench("adopt", path, "--force")
+    assert "next: matbench run ./tiled\n" in matbench("adopt", path, "--force").stdout
     assert table_of(path)["args"] == ["A", "B", "C", "N"]
-    assert str(path) in matbench("run", path, "--sizes", "16", *QUICK, "--format", "csv").stdout
+    assert ",./tiled," in matbench("run", "./tiled", "--sizes=16", *QUICK, "--format=csv").stdout
 
 
 def test_others_write(tmp_path: Path, matbench: Matbench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -368,12 +368,11 @@ def test_a_reference_may_insist_on_a_long_sum_of_a_narrow_type(tmp_path: Path) -
 
 
 def test_other_json_is_no_solution() -> None:
-    assert solution.unpacked(b'{"name": 1}', Path("x.json")) is None
-    assert solution.unpacked(b"[1]", Path("x.json")) is None
     data = codecs.BOM_UTF8 + json.dumps(SOLUTION).encode()
-    assert solution.unpacked(data, Path("x.json")) is not None
-    with pytest.raises(UsageError, match=r"x.json: no solution: Input data was truncated"):
-        solution.unpacked(data[:-1], Path("x.json"))
+    assert solution.unpacked(data, Path("x.json")).definition == SOLUTION["definition"]
+    for other in (data[:-1], b"", b"[1]", b'{"name": 1}', b'{"name": "\xff"}'):
+        with pytest.raises(UsageError, match=r"^x\.json: no solution: "):
+            solution.unpacked(other, Path("x.json"))
 
 
 def test_sources_in_cpp_are_loaded_by_pytorch(tmp_path: Path) -> None:

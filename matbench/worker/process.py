@@ -88,9 +88,12 @@ def _context() -> Any:
 def start_server() -> None:
     """Start what processes are forked from: it imports what they need while this one goes on. An
     error appears again with the first process."""
-    with suppress(MemoryError, OSError), signals_blocked():
+    with suppress(MemoryError, OSError):
+        with signals_blocked():
+            resource_tracker.ensure_running()  # which lets signals through again
         if _context().get_start_method() == "forkserver":
-            forkserver.ensure_running()
+            with signals_blocked():
+                forkserver.ensure_running()
 
 
 class WorkerProcess:

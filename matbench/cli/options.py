@@ -556,6 +556,7 @@ def checked(**given: Any) -> Iterator[Any]:
     """A program's values of options; `UsageError` as on the command line."""
     groups = DeviceOptions, SizeOptions, LaunchOptions, DeadlineOptions, VerdictOptions
     known = {own.name: own.metadata["option"][1] for group in groups for own in fields(group)}
+    known["hot"] = {"is_flag": True}  # as `serve` has it
     for name, value in given.items():
         usual = click.BOOL if "is_flag" in known[name] else click.STRING  # writes numbers as texts
         kind = known[name].get("type", usual)

@@ -22,11 +22,9 @@ from matbench.cli.console import say
 from matbench.cli.options import (
     DeadlineOptions,
     DeviceOptions,
-    Method,
     Seconds,
     SizeOptions,
     grouped,
-    method_option,
     option,
 )
 from matbench.cli.selection import ContractOptions
@@ -90,7 +88,7 @@ class JudgeOptions:
 
     TITLE: ClassVar = None
 
-    method: tuple[Method, ...] = method_option()
+    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
     max_time: float = option(
         "--max-time",
         type=Seconds(),
@@ -106,10 +104,7 @@ class JudgeOptions:
     ) -> dict[str, Any]:  # fmt: skip
         """Those of `Judge`."""
         asked = {"timeout": deadlines.timeout, "contract": contract.asked}
-        if self.method not in ((), ("cold",), ("hot",)):
-            raise UsageError(f"--method {','.join(self.method)}: here it is cold or hot")
-        asked |= {"hot": "hot" in self.method, "max_time": self.max_time}
-        return {**vars(sizes), **vars(device), **asked}
+        return {**vars(sizes), **vars(device), **vars(self), **asked}
 
 
 @dataclass(frozen=True)

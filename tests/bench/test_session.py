@@ -611,11 +611,5 @@ def test_guards_are_256_rows_or_a_vector(problem: Problem, least: int, timed: Se
 )
 def test_a_hot_sample_has_the_sets_that_the_cache_holds(set_kib: int, sets: int) -> None:
     """An eighth of 50 MiB, two sets if both fit into half of it, and at most 64."""
-    matrices = [SimpleNamespace(data=SimpleNamespace(nbytes=set_kib * 1024 // 3))] * 3
-    launches = SimpleNamespace(
-        backend=SimpleNamespace(
-            info=SimpleNamespace(properties={"last-level cache (bytes)": 50 * 2**20})
-        ),
-        runnable=SimpleNamespace(buffers=SimpleNamespace(passed=matrices)),
-    )
+    launches = SimpleNamespace(_cache_bytes=50 * 2**20, _set_bytes=set_kib * 1024)
     assert Launches._sets_in_cache(launches) == sets  # type: ignore[arg-type]

@@ -138,9 +138,8 @@ class RecordWriter:
             return
         try:
             data = f"{line(outcome)}\n".encode()
-            decode(
-                data, decode(data).type
-            )  # one unreadable line would make the whole file unreadable
+            # One unreadable line would make the whole file unreadable.
+            decode(data, decode(data).type)
             if not self.written:
                 data = f"{line(self.environment)}\n".encode() + data
             if self.mode == "force" and not self.written:

@@ -88,12 +88,13 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
     groups, apart = _without_result(table)
     outcomes = sorted((row.outcome for row in table.rows), key=lambda o: o.case.backend == "host")
     ids = {one.case.device_id for one in outcomes if one.case.backend != "host"} - {""}
+    places = gathering.places(environments) if len(ids) > 1 else {}
     ranked: list[Group] = []
     for problem, every in table.problems.items():
         label = size_label(problem)
         device_id = every[0].outcome.case.device_id
         if len(ids) > 1 and device_id in ids:
-            label += f" on {gathering.places(environments).get(device_id, device_id)}"
+            label += f" on {places.get(device_id, device_id)}"
         # Rows without a time are not ranked; they are listed with the first.
         rankings = grouped(
             (row for row in every if id(row) not in apart),

@@ -56,6 +56,9 @@ _MOST_APART = 12
 _TIMES_SAMPLED = 6
 #: Until the device is steady, launches may run twice as long as they are timed, for each of a pair.
 TIMES_SUSTAINED = 8
+#: What `--method rotating` counts as, in seconds: its warm-up and blocks take longer than sustained
+#: ones of the same length.
+_ROTATING_S = 5.0
 
 
 class LateError(CaseError):
@@ -163,7 +166,7 @@ class Worker:
         kinds = options.cold + options.hot if options.timed else 0
         #: How long a task may take, in seconds.
         self.run_s = deadlines.run_s + _TIMES_SAMPLED * kinds * (options.max_time_s or 0.0)
-        self.run_s += TIMES_SUSTAINED * (options.sustained_s or 5.0 * options.rotating)
+        self.run_s += TIMES_SUSTAINED * (options.sustained_s or _ROTATING_S * options.rotating)
         self._running = _Step("running", self.run_s, deadlines.option, "kernel")
         self.gives_up = deadlines.gives_up
         self._late = late

@@ -126,10 +126,12 @@ class Runnable:
         *,
         with_inputs: bool = True,
         restored: bool = True,
+        at_once: bool = False,
     ) -> None:
         """New inputs for successive launches, and nothing left of others that these could use.
 
         All memory but their results is hashed; without their inputs, if one of these will change.
+        `at_once`: they follow at once, without another wait of the host.
         """
         checks, program = self.options.checks, self.built.program
         program.prepare(self.arguments)
@@ -141,10 +143,15 @@ class Runnable:
             program.restore()
         if "persisting" in checks:
             self.backend.reset_cache()
+        # While the host waits, another process may have its turn, and its kernels overwrite shared
+        # memory. What a function starts may be in another stream, where nothing is in order.
+        if at_once := at_once and self.case.kernel.kind.is_launched:
+            self.backend.synchronize()
         static = program.resources.static_shared_bytes  # None: a library does not say
         if "shared" in checks and (static != 0 or self.launch.shared_bytes > 0):
             self.kernels.poison_shared()
-        self.backend.synchronize()
+        if not at_once:
+            self.backend.synchronize()
 
     def compare(
         self,
@@ -177,7 +184,7 @@ class Runnable:
         self, draw: Draw, launch: Callable[[], None] | None = None, *, restored: bool = True
     ) -> None:
         """Launch on these inputs, and wait."""
-        self.make_ready([(self.buffers, draw)], restored=restored)
+        self.make_ready([(self.buffers, draw)], restored=restored, at_once=True)
         (launch or self.start)()
         self.backend.synchronize()
 

@@ -20,7 +20,7 @@
 #define ROWS 16
 #endif
 #ifndef SPLIT
-#define SPLIT 4
+#define SPLIT 2
 #endif
 #ifndef BN
 #define BN 64

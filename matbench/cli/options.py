@@ -473,9 +473,10 @@ class LaunchOptions:
     )
 
     def __post_init__(self) -> None:
-        both = {"hot", "graph"} <= {*self.method}
-        if both or ("rotating" in self.method and len(self.method) > 1):
-            raise UsageError(f"--method: {', '.join(self.method)} cannot be combined")
+        if {"hot", "graph"} <= {*self.method}:
+            raise UsageError("--method takes hot or graph, not both")
+        if "rotating" in self.method and len(self.method) > 1:
+            raise UsageError("--method rotating goes with no other: run it by itself")
 
     @property
     def hot(self) -> bool:

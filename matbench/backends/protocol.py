@@ -42,12 +42,15 @@ class Buffer(Protocol):
 
 
 class TensorMap(NamedTuple):
-    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time."""
+    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time.
+
+    The first of three dimensions is that of a batch.
+    """
 
     matrix: Buffer
     storage: Storage
-    shape: tuple[int, int]
-    box: tuple[int, int]
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
 
 
 class Array(NamedTuple):

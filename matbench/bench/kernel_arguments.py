@@ -66,9 +66,10 @@ def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
     found: list[Argument] = []
     for given in case.arguments:
         if isinstance(given, Box):
-            storage, place, *_ = matrix(kernel, problem, given.matrix)
-            shape, box = (place.lines, place.width), (given.rows, given.columns)
-            found.append(TensorMap(buffers[given.matrix], storage, shape, box))
+            storage, place, _, batch = matrix(kernel, problem, given.matrix)
+            shape, box = (batch, place.lines, place.width), (1, given.rows, given.columns)
+            first = 0 if _is_batched(kernel, batch) else 1
+            found.append(TensorMap(buffers[given.matrix], storage, shape[first:], box[first:]))
         elif not isinstance(given, str):
             found.append(given)
         elif given not in buffers:
@@ -77,6 +78,11 @@ def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
             buffer = buffers[given]
             found.append(buffer if is_raw else _array(kernel, problem, given, buffer))
     return found
+
+
+def _is_batched(kernel: Kernel, batch: int) -> bool:
+    """Whether a matrix has a dimension for the products of a batch, even if there is only one."""
+    return kernel.batch != 1 or batch > 1
 
 
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
@@ -89,7 +95,7 @@ def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array
     steps = place.row_step, place.column_step
     if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
         shape, steps = shape[::-1], steps[::-1]
-    if kernel.batch != 1 or batch > 1:
+    if _is_batched(kernel, batch):
         return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
     return Array(buffer, storage, shape, steps)
 

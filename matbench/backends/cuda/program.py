@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -90,12 +91,14 @@ def _encoded(tensor: TensorMap) -> bytes:
 
     A box with rows of 32, 64 or 128 bytes is swizzled by that length.
     """
-    (rows, columns), (box_rows, box_columns) = tensor.shape, tensor.box
+    shape, box = tensor.shape[::-1], tensor.box[::-1]  # fastest dimension first
     item_bytes = WORD_BYTES[tensor.storage]
-    pitch_bytes, box_bytes = columns * item_bytes, box_columns * item_bytes
-    if pitch_bytes % 16:
+    pitches = [math.prod(shape[:i]) * item_bytes for i in range(1, len(shape))]
+    box_bytes = box[0] * item_bytes
+    if pitches[0] % 16:
         return bytes(128)
-    bindings = Bindings(f"a tensor map of {rows}×{columns} by {box_rows}×{box_columns}")
+    sides, box_sides = ("×".join(map(str, of)) for of in (tensor.shape, tensor.box))
+    bindings = Bindings(f"a tensor map of {sides} by {box_sides}")
     cu = bindings.cu
     wide, short = cu.cuuint64_t, cu.cuuint32_t
     named = "uint8" if tensor.storage in EIGHT_BITS else tensor.storage
@@ -104,12 +107,12 @@ def _encoded(tensor: TensorMap) -> bytes:
     encoded = bindings.call(
         "cuTensorMapEncodeTiled",
         getattr(cu.CUtensorMapDataType, kind),
-        2,
+        len(shape),
         tensor.matrix.handle,
-        [wide(columns), wide(rows)],  # fastest dimension first
-        [wide(pitch_bytes)],
-        [short(box_columns), short(box_rows)],
-        [short(1), short(1)],
+        [*map(wide, shape)],
+        [*map(wide, pitches)],
+        [*map(short, box)],
+        [short(1)] * len(shape),
         cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cu.CUtensorMapSwizzle, swizzle),
         cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,

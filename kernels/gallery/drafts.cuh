@@ -49,12 +49,16 @@ static __device__ __forceinline__ void write_by_hand(unsigned draft, Number *C, 
     __syncwarp();
 }
 
-template <typename Number>
+// Where `store_box` finds a row of C. Kernels with maps of other kinds have their own.
+static __device__ __forceinline__ int place_of(int row, const CUtensorMap &) { return row; }
+
+template <typename Number, typename Map>
 static __device__ __forceinline__ void write_columns(const Number *c, unsigned draft,
-                                                     const CUtensorMap &C_map, Number *C, int row,
+                                                     const Map &C_map, Number *C, int row,
                                                      int column, int M, int N)
 {
     const int lane = threadIdx.x % 32;
+    const auto place = place_of(row, C_map);
     const bool is_odd = lane / 4 % 2;
     if (lane == 0)
         wait_until_read<1>();
@@ -71,7 +75,7 @@ static __device__ __forceinline__ void write_columns(const Number *c, unsigned d
         publish_stores();
         __syncwarp();
         if (lane == 0)
-            store_box(C_map, draft, column, row);
+            store_box(C_map, draft, column, place);
     } else {
         __syncwarp();
         write_by_hand(draft, C, row, column, M, N);
@@ -81,9 +85,9 @@ static __device__ __forceinline__ void write_columns(const Number *c, unsigned d
 // The loop over all tiles (see ring.cuh) for a C of 32-bit numbers. The last PARTS parts of a tile, of 32
 // columns each, are kept in registers, and one of them is written in each of the first steps of the
 // next tile, while the tensor cores multiply.
-template <int PARTS, typename Number, typename Multiply>
-static __device__ __forceinline__ void consume(const CUtensorMap &C_map, Ring ring, Number *C, int M,
-                                               int N, int K, Multiply multiply)
+template <int PARTS, typename Map, typename Number, typename Multiply>
+static __device__ __forceinline__ void consume(const Map &C_map, Ring ring, Number *C, int M, int N,
+                                               int K, Multiply multiply)
 {
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0) - 4;
     const unsigned drafts = drafts_of(warp, ring);

@@ -329,7 +329,7 @@ def allowed_skip(case: Case, device: DeviceInfo) -> bool:
         return device.limits["max_shared_bytes_per_block"] < 4 * problem.K
     if case.kernel.group in ("ladder", "gallery"):
         constants = expressions.constants(case.kernel.let, case.params)
-        values = {"M": problem.M, "N": problem.N, "K": problem.K, **constants, **device.limits}
+        values = {**case.kernel.values(problem), **constants, **device.limits}
         scope = {"ceil_div": lambda a, b: -(-a // b), "max": max, "min": min}
         major, minor = device.compute_capability or (0, 0)
         is_older = capability_needed(case.kernel) > 10 * major + minor

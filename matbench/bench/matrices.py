@@ -346,19 +346,16 @@ class Buffers:
             return
         matrix = (*self.inputs, self.C)[index]
         target, place = self.own.matrices[index], self.own.places[index]
-        params, narrow, called = dict[str, int](), tuple[int, ...](), "place"
+        params = {"WORD_BYTES": target.extent.word_bytes}
         if index == 2 and target.extent.word_bytes == 2:
-            params = {self.own.result.upper(): 1, "WORD_BYTES": 2}
-            called, narrow = "place_narrow", (UNWRITTEN, UNWRITTEN_NARROW)
+            params[self.own.result.upper()] = 1
             if kernels.backend.info.backend != "cuda":
                 raise CaseError(f"{self.own.result} results need CUDA")
-        elif target.extent.word_bytes != 4:
-            params = {"WORD_BYTES": target.extent.word_bytes}
         sides = place.lines, place.width
         rows, columns = sides if place.column_step == 1 else sides[::-1]
         first = item * place.lines * place.pitch
         kernels.start(
-            "places.cu", called, matrix.data, rows, columns, target.data, first,
-            place.row_step, place.column_step, int(entry == "take"), *narrow,
+            "places.cu", "place", matrix.data, rows, columns, target.data, first,
+            place.row_step, place.column_step, int(entry == "take"), UNWRITTEN, UNWRITTEN_NARROW,
             size=rows * columns, params=params,
         )  # fmt: skip

@@ -266,7 +266,7 @@ class Samples:
             aside = self._column = self._column or self.prepared.allocate(bytes_)
             first = secrets.randbelow(self.problem.K) * place.column_step
             steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
-        params = {} if A.extent.word_bytes == 4 else {"WORD_BYTES": A.extent.word_bytes}
+        params = {"WORD_BYTES": A.extent.word_bytes}
         start = partial(self.kernels.start, "places.cu", "set_aside", A.data, aside, *steps)
         start(0, size=count, params=params)
         return partial(start, 1, size=count, params=params)

@@ -6,7 +6,7 @@
 
 #include "draws.cuh"
 #include "elements.cuh"
-#include "words.cuh"
+#include "numbers.cuh"
 
 // A constant, because dividing by one takes less time than all else that is done to a word.
 #ifndef PAGE_BYTES

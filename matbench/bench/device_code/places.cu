@@ -3,18 +3,34 @@
 // start + i * row_step + j * column_step.
 
 #include "elements.cuh"
-#include "words.cuh"
+#include "numbers.cuh"
 
-// Copies a matrix to its place, or with `back` from there.
-extern "C" __global__ void place(word *matrix, size_t rows, size_t columns, word *own, size_t start,
-                                 size_t row_step, size_t column_step, unsigned back)
+// What is checked: 16-bit results as float32, all else as it is.
+#if FLOAT16 || BFLOAT16
+typedef unsigned checked;
+#else
+typedef word checked;
+#endif
+
+// Copies a matrix to its place, or with `back` from there. Unwritten elements stay recognisable:
+// `unwritten` as float32 is `narrow` in 16 bits.
+extern "C" __global__ void place(checked *matrix, size_t rows, size_t columns, word *own,
+                                 size_t start, size_t row_step, size_t column_step, unsigned back,
+                                 unsigned unwritten, unsigned narrow)
 {
     for (STRIDED(at, rows * columns)) {
         word *there = own + start + at / columns * row_step + at % columns * column_step;
+#if FLOAT16 || BFLOAT16
+        if (back)
+            matrix[at] = *there == narrow ? unwritten : __float_as_uint(value_of(*there));
+        else
+            *there = matrix[at] == unwritten ? narrow : word_of(__uint_as_float(matrix[at]));
+#else
         if (back)
             matrix[at] = *there;
         else
             *there = matrix[at];
+#endif
     }
 }
 
@@ -29,32 +45,3 @@ extern "C" __global__ void set_aside(word *own, word *column, size_t rows, size_
         *place = back ? column[at] : (word)-1;
     }
 }
-
-#if FLOAT16 || BFLOAT16
-
-// The same for results of float16 or bfloat16. Unwritten elements stay recognisable: `unwritten` as
-// float32 is `narrow` in 16 bits.
-extern "C" __global__ void place_narrow(unsigned *matrix, size_t rows, size_t columns,
-                                        unsigned short *own, size_t start, size_t row_step,
-                                        size_t column_step, unsigned back, unsigned unwritten,
-                                        unsigned narrow)
-{
-    for (STRIDED(at, rows * columns)) {
-        unsigned short *there = own + start + at / columns * row_step + at % columns * column_step;
-        unsigned short bits = back ? *there : (unsigned short)(matrix[at] >> 16);
-        unsigned wide = (unsigned)bits << 16;
-#if FLOAT16
-        float value;
-        if (!back)
-            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(__uint_as_float(matrix[at])));
-        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
-        wide = __float_as_uint(value);
-#endif
-        if (back)
-            matrix[at] = bits == (unsigned short)narrow ? unwritten : wide;
-        else
-            *there = matrix[at] == unwritten ? (unsigned short)narrow : bits;
-    }
-}
-
-#endif

@@ -15,30 +15,32 @@ typedef float real;
 
 #define THREADS 256
 
-// Thread 0 then has, in the first elements, what all threads of the block found: a count, the least
-// place, and a sum. In two steps of 16: on a CPU each barrier costs more than the additions.
-#define TOTALS(wrong, first, excess)                                           \
-    __shared__ size_t counts[THREADS];                                         \
-    __shared__ size_t firsts[THREADS];                                         \
-    __shared__ double excesses[THREADS];                                       \
-    counts[threadIdx.x] = wrong;                                               \
-    firsts[threadIdx.x] = first;                                               \
-    excesses[threadIdx.x] = excess;                                            \
+// Thread 0 then has what all threads of the block had: `add` adds to this thread's what thread `i`
+// has. In two steps of 16: on a CPU each barrier costs more than the additions.
+#define REDUCE(add)                                                            \
     for (int left = THREADS / 16; left > 0; left /= 16) {                      \
         __syncthreads();                                                       \
         if (threadIdx.x < left)                                                \
             for (int i = threadIdx.x + left; i < 16 * left; i += left) {       \
-                counts[threadIdx.x] += counts[i];                              \
-                excesses[threadIdx.x] += excesses[i];                          \
-                if (firsts[i] < firsts[threadIdx.x])                           \
-                    firsts[threadIdx.x] = firsts[i];                           \
+                add;                                                           \
             }                                                                  \
     }
+
+// A count, the least place, and a sum; `also` reduces more.
+#define TOTALS(wrong, first, excess, also)                                     \
+    __shared__ size_t counts[THREADS], firsts[THREADS];                        \
+    __shared__ double excesses[THREADS];                                       \
+    counts[threadIdx.x] = wrong;                                               \
+    firsts[threadIdx.x] = first;                                               \
+    excesses[threadIdx.x] = excess;                                            \
+    REDUCE(counts[threadIdx.x] += counts[i];                                   \
+           excesses[threadIdx.x] += excesses[i];                               \
+           if (firsts[i] < firsts[threadIdx.x]) firsts[threadIdx.x] = firsts[i]; also)
 
 // Each block's number of wrong elements, the first of them, and the excess of all errors together,
 // to be added up by `seal`.
 #define REPORT(partial, wrong, first, excess)                                  \
-    TOTALS(wrong, first, excess)                                               \
+    TOTALS(wrong, first, excess, )                                             \
     if (threadIdx.x == 0) {                                                    \
         partial[3 * (size_t)blockIdx.x] = counts[0];                           \
         partial[3 * (size_t)blockIdx.x + 1] = firsts[0];                       \

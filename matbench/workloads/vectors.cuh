@@ -13,12 +13,7 @@
     const double own[SUMS] = {one, two, three, four};                          \
     for (int s = 0; s < SUMS; ++s)                                             \
         parts[s][threadIdx.x] = own[s];                                        \
-    for (int step = THREADS / 2; step > 0; step /= 2) {                        \
-        __syncthreads();                                                       \
-        if (threadIdx.x < step)                                                \
-            for (int s = 0; s < SUMS; ++s)                                     \
-                parts[s][threadIdx.x] += parts[s][threadIdx.x + step];         \
-    }                                                                          \
+    REDUCE(for (int s = 0; s < SUMS; ++s) parts[s][threadIdx.x] += parts[s][i]) \
     if (threadIdx.x == 0)                                                      \
         for (int s = 0; s < SUMS; ++s)                                         \
             sums[SUMS * (size_t)blockIdx.x + s] = parts[s][0];

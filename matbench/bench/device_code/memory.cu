@@ -112,11 +112,9 @@ extern "C" __global__ void seal(const size_t *partial, int blocks, int compared,
     for (size_t b = threadIdx.x; b < (size_t)blocks * hashed; b += THREADS)
         change += partial[3 * (2 * blocks + b)] - partial[3 * (blocks + b)];
     changes[threadIdx.x] = change;
-    TOTALS(wrong, first, excess)
+    TOTALS(wrong, first, excess, changes[threadIdx.x] += changes[i])
     if (threadIdx.x == 0) {
-        for (int t = 1; t < THREADS; ++t)
-            change += changes[t];
-        wrong = counts[0], first = firsts[0];
+        wrong = counts[0], first = firsts[0], change = changes[0];
         if (wrong == 0 && !(excesses[0] <= most_excess)) wrong = elements;
         sealed[4 * place] = wrong ^ drawn(key, 0);
         sealed[4 * place + 1] = first ^ drawn(key, 1);

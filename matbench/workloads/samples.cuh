@@ -54,15 +54,12 @@ extern "C" __global__ void alter(word *A, const word *B, size_t *R, size_t R_key
                                                      scaled_terms, (int)terms);
     for (size_t j = threadIdx.x; j < columns; j += THREADS) {
         const size_t at = row * columns + j, mask = mask_of(R_key, at);
-        if (back) {
-            R[at] = saved[j];
-            continue;
-        }
-        saved[j] = R[at];
         const double other =
             scale_at(scales_B, scaled, term, j, scaled_terms, scaled_columns, (int)columns);
         const double rest = alpha * value * other * value_of(B[term * columns + j]);
-        R[at] = __double_as_longlong(__longlong_as_double(R[at] ^ mask) - rest) ^ mask;
+        const double altered = __longlong_as_double(R[at] ^ mask) - rest;
+        if (!back) saved[j] = R[at];
+        R[at] = back ? saved[j] : __double_as_longlong(altered) ^ mask;
     }
     __syncthreads();
     if (threadIdx.x == 0) {

@@ -65,29 +65,25 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
                                       int scaled_columns, int scaled_terms, int *from,
                                       float *factor, int *selects, int *places)
 {
-    const size_t rows = mixed(key + 1), columns = mixed(key + 2), terms = mixed(key + 3);
-    const int a_grows = drawn(key, 4) & 1;
-    const int most = up < down ? up / 2 : down / 2;
-    const int row_low = a_grows ? 0 : -(down - most), row_high = a_grows ? up - most : 0;
-    const int column_low = a_grows ? -(down - most) : 0, column_high = a_grows ? 0 : up - most;
+    const int of_term = min(up, down) / 2, a_grows = drawn(key, 4) & 1;
     for (STRIDED(i, (size_t)M + N + K)) {
-        int index = (int)i, count = M, low = row_low, high = row_high, group = scaled_rows;
-        size_t own = rows;
-        if (i >= (size_t)M + N) {
-            index -= M + N, count = K, own = terms, group = scaled_terms;
-            low = a_grows ? 0 : -most, high = a_grows ? most : 0;
-        } else if (i >= (size_t)M) {
-            index -= M, count = N, own = columns, group = scaled_columns;
-            low = column_low, high = column_high;
-        }
+        const int axis = (i >= (size_t)M) + (i >= (size_t)M + N);
+        const int count = axis == 0 ? M : axis == 1 ? N : K;
+        const int group = axis == 0 ? scaled_rows : axis == 1 ? scaled_columns : scaled_terms;
+        const int index = (int)i - (axis > 0 ? M : 0) - (axis > 1 ? N : 0);
+        const int low = axis == 2 ? -of_term : of_term - down;
+        const int high = axis == 2 ? of_term : up - of_term;
+        const int grows = axis == 1 ? !a_grows : a_grows;
+        const size_t own = mixed(key + 1 + axis);
         const size_t bits = drawn(own, (size_t)(index / group) * group + 100);
         const int negative = (int)(drawn(own, (size_t)index + 100) & 1);
+        const int power = between(bits >> 1, grows ? 0 : low, grows ? high : 0);
         from[i] = vary ? permuted_in_groups(own, index, count, group) : index;
-        factor[i] = vary ? signed_power(between(bits >> 1, low, high), negative) : 1.0f;
-        if (i >= (size_t)M + N) continue;
+        factor[i] = vary ? signed_power(power, negative) : 1.0f;
+        if (axis == 2) continue;
         int which = select ? picked(own, 9, SELECTING, index, count) : -1;
         selects[i] = which < 0 ? -1 : (int)(drawn(own, 14 + which) % (size_t)K);
-        if (i >= (size_t)M || !sparse_rows || which >= 0) continue;
+        if (axis == 1 || !sparse_rows || which >= 0) continue;
         which = picked(own, 19, SPARSE_ROWS, index, M);
         selects[i] = which < 0 ? -1 : -2 - which;
     }
@@ -95,7 +91,7 @@ extern "C" __global__ void draw_order(size_t key, int M, int N, int K, int up, i
         for (STRIDED(i, SPARSE_ROWS * SPARSE_TERMS)) {
             const int width = K / SPARSE_TERMS;
             places[i] = (int)(i % SPARSE_TERMS) * width
-                        + (int)(drawn(rows, i + 30) % (size_t)width);
+                        + (int)(drawn(mixed(key + 1), i + 30) % (size_t)width);
         }
 }
 
@@ -144,12 +140,11 @@ extern "C" __global__ void matrix_inputs(const word *A, const word *B, const int
 }
 
 // Writes the scales of one launch, and those of B transposed if that is how the kernel takes them.
-extern "C" __global__ void matrix_scales(const float *scales_A, const float *scales_B,
-                                         const int *from, const float *factor, int M, int N, int K,
-                                         int scaled_rows, int scaled_columns, int scaled_terms,
-                                         size_t row_step_a, size_t column_step_a,
-                                         size_t row_step_b, size_t column_step_b, float *scale_a,
-                                         float *scale_b)
+extern "C" __global__ void matrix_scales(
+        const float *scales_A, const float *scales_B, const int *from, const float *factor, int M,
+        int N, int K, int scaled_rows, int scaled_columns, int scaled_terms, size_t row_step_a,
+        size_t column_step_a, size_t row_step_b, size_t column_step_b, float *scale_a,
+        float *scale_b)
 {
     const size_t terms = (size_t)M + N;
     const size_t rows = ((size_t)M + scaled_rows - 1) / scaled_rows;
@@ -157,18 +152,15 @@ extern "C" __global__ void matrix_scales(const float *scales_A, const float *sca
     const size_t steps = ((size_t)K + scaled_terms - 1) / scaled_terms;
     for (STRIDED(at, rows * steps)) {
         const size_t i = at / steps, k = at % steps;
-        const float power = fabsf(factor[i * scaled_rows] * factor[terms + k * scaled_terms]);
-        const size_t row = from[i * scaled_rows] / scaled_rows;
-        scale_a[i * row_step_a + k * column_step_a] =
-            power * scales_A[row * steps + from[terms + k * scaled_terms] / scaled_terms];
+        const size_t row = i * scaled_rows, term = terms + k * scaled_terms;
+        scale_a[i * row_step_a + k * column_step_a] = fabsf(factor[row] * factor[term])
+            * scales_A[from[row] / scaled_rows * steps + from[term] / scaled_terms];
     }
     for (STRIDED(at, steps * columns)) {
         const size_t k = at / columns, j = at % columns;
-        const float power =
-            fabsf(factor[M + j * scaled_columns] / factor[terms + k * scaled_terms]);
-        const size_t row = from[terms + k * scaled_terms] / scaled_terms;
-        scale_b[k * row_step_b + j * column_step_b] =
-            power * scales_B[row * columns + from[M + j * scaled_columns] / scaled_columns];
+        const size_t term = terms + k * scaled_terms, column = M + j * scaled_columns;
+        scale_b[k * row_step_b + j * column_step_b] = fabsf(factor[column] / factor[term])
+            * scales_B[from[term] / scaled_terms * columns + from[column] / scaled_columns];
     }
 }
 
@@ -197,19 +189,14 @@ extern "C" __global__ void matrix_contents(const real *contents, const int *from
 //
 // With ACCURACY, rows of `figures` are each thread's number of errors that are not finite, its largest
 // |C - R| / |R|, their sum, how many R are not 0, and the largest |C - R| / bound.
-extern "C" __global__ void matrix_compare(const real *C, const size_t *R, const size_t *S,
-                                          size_t R_key, size_t S_key, int S_is_R, const word *A,
-                                          const word *B, const real *contents, int reads,
-                                          const int *from, const float *factor, const int *selects,
-                                          const int *places, const float *scales_A,
-                                          const float *scales_B, int scaled, int scaled_rows,
-                                          int scaled_columns, int scaled_terms,
-                                          const double *row_norms, const double *column_norms,
-                                          int typical, int has_S, int M, int N, int K, double alpha,
-                                          double beta, double of_S, double of_R, double least,
-                                          double of_T, double of_sparse, double added,
-                                          double of_term, int exact, size_t *partial,
-                                          double *figures)
+extern "C" __global__ void matrix_compare(
+        const real *C, const size_t *R, const size_t *S, size_t R_key, size_t S_key, int S_is_R,
+        const word *A, const word *B, const real *contents, int reads, const int *from,
+        const float *factor, const int *selects, const int *places, const float *scales_A,
+        const float *scales_B, int scaled, int scaled_rows, int scaled_columns, int scaled_terms,
+        const double *row_norms, const double *column_norms, int typical, int has_S, int M, int N,
+        int K, double alpha, double beta, double of_S, double of_R, double least, double of_T,
+        double of_sparse, double added, double of_term, int exact, size_t *partial, double *figures)
 {
     const size_t terms = (size_t)M + N;
     size_t wrong = 0, first = NONE;

@@ -68,8 +68,6 @@ test-long: $(DEV) ## Run the long tests, before a release: the same with many mo
 	@$(BIN)/python -m pytest -m "(long or hypothesis) and not gpu" --hypothesis-profile=long \
 	  $(TEST_ARGS) $(ARGS)
 
-# Many processes beside each other: NumPy has one thread in each.
-test-gpu test-gpu-long: export OPENBLAS_NUM_THREADS := 1
 test-gpu: $(DEV) ## Run the tests that need an NVIDIA GPU
 	@$(BIN)/python -m pytest -m "gpu and not alone and not long" -n 14 --dist worksteal $(ARGS)
 	@$(BIN)/python -m pytest -m "gpu and alone and not long" $(ARGS)

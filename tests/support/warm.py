@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from matbench.bench.device_kernels import DeviceKernels
+from matbench.bench.options import Options
+from matbench.bench.session import Session
+from matbench.cache import Cache
 from matbench.errors import CaseError
+from matbench.model import DeviceInfo
 from matbench.worker import output, worker
 from matbench.worker.process import DiedError, WorkerProcess
 from support import scripted
@@ -66,7 +71,7 @@ class WarmProcess:
                 return None
             file.write_bytes(self._told())
             try:
-                process.call(_begin_anew, file)
+                process.call(_begin, file)
             except DiedError:
                 _dropped(process, file)
             else:
@@ -126,11 +131,21 @@ def _begin(file: Path) -> None:
     os.environ.update(environment)
     os.chdir(folder)
     scripted.stand_in(False)  # unless the initializer says so
+    before, worker._session = worker._session, None
+    if before is not None:
+        before.close()
+        if initializer is worker._begin:
+            worker._session = _anew(before, *initargs[:2])
     initializer(*initargs)
 
 
-def _begin_anew(file: Path) -> None:
-    if worker._session is not None:
-        worker._session.close()
-        worker._session = None
-    _begin(file)
+def _anew(before: Session, device: DeviceInfo, options: Options) -> Session | None:
+    """A session on a CPU that is open already, with matbench's own kernels as they were built."""
+    backend = before.backend
+    if backend.info != device or device.backend != "opencl" or device.kind != "cpu":
+        return None
+    backend.cache = Cache()
+    backend.conditions()
+    kernels = DeviceKernels(backend)
+    kernels.programs |= before.kernels.programs
+    return Session(backend, backend.cache, options, kernels)

@@ -8,7 +8,6 @@ when its worker was closed is ended, as always.
 from __future__ import annotations
 
 import os
-import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,52 +32,50 @@ _FOLDER = tempfile.gettempdir()
 class WarmProcess:
     """Stands for a `WorkerProcess`."""
 
-    _resting: list[tuple[WorkerProcess, Path]] = []  # noqa: RUF012
+    _resting: list[WorkerProcess] = []  # noqa: RUF012
 
     def __init__(self, initializer: Callable[..., None], *initargs: Any) -> None:
         self._begin = (initializer, initargs)
-        self._used: tuple[WorkerProcess, Path] | None = None
+        self._used: WorkerProcess | None = None
         self._is_at_rest = True
 
     def start(self) -> None:
         with mock.patch.object(tempfile, "tempdir", _FOLDER):
             if self._used is None:
-                self._used = self._at_rest() or _new(self._told())
-            self._used[0].start()
+                # What a process needs to begin: as if it were started now.
+                told = *self._begin, dict(os.environ), str(Path.cwd())
+                self._used = self._at_rest(*told) or WorkerProcess(_begin, *told)
+            self._used.start()
 
     def call(self, *task: Any, timeout_s: float | None = None) -> Any:
         self.start()
         assert self._used is not None
         self._is_at_rest = False
         try:
-            answer = self._used[0].call(*task, timeout_s=timeout_s)
+            answer = self._used.call(*task, timeout_s=timeout_s)
         except CaseError as error:
             self._is_at_rest = not error.fatal
             raise
         self._is_at_rest = True
         return answer
 
-    def _told(self) -> bytes:
-        """What a process needs to begin: as if it were started now."""
-        return pickle.dumps((*self._begin, dict(os.environ), str(Path.cwd())))
-
-    def _at_rest(self) -> tuple[WorkerProcess, Path] | None:
+    def _at_rest(self, *told: Any) -> WorkerProcess | None:
         """A process at rest that begins anew; those that have died meanwhile are dropped."""
         while True:
             try:
-                process, file = self._resting.pop()  # threads may do this at the same time
+                process = self._resting.pop()  # threads may do this at the same time
             except IndexError:
                 return None
-            file.write_bytes(self._told())
+            process._begin = _begin, told  # as the one does that replaces it if it dies
             try:
-                process.call(_begin, file)
+                process.call(_begin, *told)
             except DiedError:
-                _dropped(process, file)
+                process.kill()
             else:
-                return process, file
+                return process
 
     def said(self) -> output.CapturedOutput:
-        return self._used[0].said() if self._used is not None else output.CapturedOutput()
+        return self._used.said() if self._used is not None else output.CapturedOutput()
 
     def kill(self) -> None:
         if self._used is None:
@@ -87,14 +84,14 @@ class WarmProcess:
         if self._is_at_rest:
             self._resting.append(used)
         else:
-            _dropped(*used)
+            used.kill()
         self._is_at_rest = True
 
     @classmethod
     def end(cls) -> None:
         """End the processes at rest."""
         while cls._resting:
-            _dropped(*cls._resting.pop())
+            cls._resting.pop().kill()
 
 
 def _process(*args: Any, leads: bool) -> WorkerProcess | WarmProcess:
@@ -109,24 +106,12 @@ def workers() -> Iterator[None]:
         yield
 
 
-def _new(told: bytes) -> tuple[WorkerProcess, Path]:
-    descriptor, name = tempfile.mkstemp(suffix=".pickle")
-    os.close(descriptor)
-    file = Path(name)
-    file.write_bytes(told)
-    return WorkerProcess(_begin, file), file
-
-
-def _dropped(process: WorkerProcess, file: Path) -> None:
-    process.kill()
-    file.unlink()
-
-
 # -- in the process --------------------------------------------------------------------------------
 
 
-def _begin(file: Path) -> None:
-    initializer, initargs, environment, folder = pickle.loads(file.read_bytes())
+def _begin(
+    initializer: Callable[..., None], initargs: Any, environment: dict[str, str], folder: str
+) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -24,6 +24,7 @@ CONFTEST, MARKED = PROGRAMS["options"], PROGRAMS["one that needs a GPU"]
 @pytest.fixture
 def project(pytester: pytest.Pytester, device: DeviceInfo) -> pytest.Pytester:
     """A folder with kernels and a package, whose tests measure on the CPU."""
+    pytester.makeini("[pytest]\naddopts = -p no:hypothesispytest\n")  # slow to import
     options = CONFTEST.replace("BACKEND", repr(device.backend))
     pytester.makeconftest(options.replace("DEVICE", repr(device.place)))
     bodies = {"mine": "", "bad": WRONG_BODY, "slow": SLOW_BODY}

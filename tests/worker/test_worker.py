@@ -141,7 +141,7 @@ def test_a_worker_does_not_hear_ctrl_c(pool: WorkerProcess) -> None:
 
 def test_a_new_process_has_matbenchs_own_kernels_parsed(pool: WorkerProcess) -> None:
     *_, parsed = pool.call(device_kernels.device_kernel.cache_info)
-    assert parsed >= 20
+    assert parsed >= 18
 
 
 def test_closed_builders_begin_nothing_more() -> None:

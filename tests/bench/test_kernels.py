@@ -308,7 +308,7 @@ def on_a_gpu() -> Iterator[Any]:
         for place, size in enumerate(sizes):
             for kind, inputs in enumerate(INPUTS):
                 marks = [pytest.mark.gpu]
-                has_many_builds = math.prod(map(len, kernel.sweep.values())) > 5
+                has_many_builds = math.prod(map(len, kernel.sweep.values())) > 6
                 if (number + place + kind) % len(INPUTS) or has_many_builds:
                     marks.append(pytest.mark.long)
                 at = f"{kernel.name}-{size}-{inputs}-cuda"

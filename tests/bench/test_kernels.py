@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support import h200
 from support.kernels import GOOD_BODY, KernelWriter, changed, own_file, saved, text_of
 from support.nvcc import CompileError, compile_cubin, find_nvcc
 from support.optional import present, some
@@ -34,7 +35,7 @@ from matbench import workloads
 from matbench.backends import host
 from matbench.backends.cuda import compilation
 from matbench.backends.protocol import Backend
-from matbench.bench import device_kernels
+from matbench.bench import device_kernels, kernel_arguments
 from matbench.bench.options import Options
 from matbench.bench.session import Session
 from matbench.cache import Cache
@@ -313,6 +314,12 @@ def on_a_gpu() -> Iterator[Any]:
                     marks.append(pytest.mark.long)
                 at = f"{kernel.name}-{size}-{inputs}-cuda"
                 yield pytest.param(kernel, size, inputs, "checks", marks=marks, id=at)
+
+
+def test_a_tensor_map_keeps_the_products_of_a_batch_apart() -> None:
+    buffers: dict[str, Any] = dict.fromkeys("ABC")
+    A, *_ = kernel_arguments.arguments(h200.split_case("bf16-batched", 520, batch=3), buffers)
+    assert (A.shape, A.box) == ((3, 520, 520), (1, 128, 64))  # type: ignore[union-attr]
 
 
 def allowed_skip(case: Case, device: DeviceInfo) -> bool:

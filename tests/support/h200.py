@@ -28,13 +28,13 @@ def case_of(name: str, n: int, tile: int = 32) -> Case:
     return sweep.case(KERNELS.get(name), Problem(n, n, n), {"TILE": tile}, H200)
 
 
-def split_case(name: str, n: int, batch: int = 1) -> Case:
-    """A kernel that computes one product as several on tensor cores, or many of a batch."""
+def split_case(name: str, n: int) -> Case:
+    """A kernel that computes one product as several on tensor cores, or those of a batch."""
     limits = H200.limits | {"max_shared_bytes_per_block": 232448}
     device = msgspec.structs.replace(H200, limits=limits)
     constants = {"BN": 256, "TOTAL_WORDS": 1, "BM": 128, "BAND": 2}
     params = {constant: constants[constant] for constant in KERNELS.get(name).sweep}
-    return sweep.case(KERNELS.get(name), Problem(n, n, n, batch=batch), params, device)
+    return sweep.case(KERNELS.get(name), Problem(n, n, n), params, device)
 
 
 def outcome_of(case: Case, median_ns: float, **changes: Any) -> Outcome:

@@ -38,8 +38,8 @@
 // K is small, so half of a tile is written then, not a quarter as there.
 //
 // Each number of A or B is used for few tiles, at about the same time. The L2 cache keeps them like
-// all else: if it gives them up first, as for bf16-wgmma, 64 products of 512 take 13% longer on an
-// H200, where they take 44.8 µs, in turns with 43.2 of cuBLASLt's fastest algorithm.
+// all else: if it gives them up first, as it does B in decode-bf16, 64 products of 512 take 13%
+// longer on an H200, where they take 44.8 µs, in turns with 43.2 of cuBLASLt's fastest algorithm.
 
 #ifndef BAND
 #define BAND 2

@@ -37,9 +37,10 @@
 // multiplied, parts of the one before are written and the next one arrives, whatever their products.
 // K is small, so half of a tile is written then, not a quarter as there.
 //
-// Each number of A or B is used for few tiles, at about the same time. The L2 cache keeps them like
-// all else: if it gives them up first, as it does B in decode-bf16, 64 products of 512 take 13%
-// longer on an H200, where they take 44.8 µs, in turns with 43.2 of cuBLASLt's fastest algorithm.
+// Measured: 44.4 to 45.7 µs for 64 products of 512, in turns with 43.1 to 44.1 of cuBLASLt's fastest
+//   algorithm (H200). The link between the two halves of the L2 cache is 87% busy: each keeps copies
+//   of what its multiprocessors read from the other. Less would cross it if more blocks shared what
+//   they fetch; but of clusters of 4 blocks only 30 fit this GPU at a time: 49 µs.
 
 #ifndef BAND
 #define BAND 2
@@ -73,29 +74,22 @@ static __device__ __forceinline__ void store_box(const Batch &C, unsigned from, 
 
 // As in hopper.cuh, but from one matrix of a batch.
 static __device__ __forceinline__ void fetch(unsigned to, const CUtensorMap &map, int column,
-                                             Place place, unsigned barrier, uint64_t policy)
+                                             Place place, unsigned barrier)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6;"
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];"
                  :: "r"(to), "l"(&map), "r"(column), "r"(place.row), "r"(place.product),
-                    "r"(barrier), "l"(policy) : "memory");
+                    "r"(barrier) : "memory");
 }
 
 static __device__ __forceinline__ void fetch_for(unsigned blocks, unsigned to,
                                                  const CUtensorMap &map, int column, Place place,
-                                                 unsigned barrier, uint64_t policy)
+                                                 unsigned barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
-                 ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;"
+                 ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;"
                  :: "r"(to), "l"(&map), "r"(column), "r"(place.row), "r"(place.product),
-                    "r"(barrier), "h"((short)blocks), "l"(policy) : "memory");
-}
-
-static __device__ __forceinline__ uint64_t normal_policy()
-{
-    uint64_t policy;
-    asm volatile("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
+                    "r"(barrier), "h"((short)blocks) : "memory");
 }
 
 // One thread: as in sixteen-bit.cuh, but `rows` are those of the tall matrix.
@@ -103,16 +97,15 @@ static __device__ __forceinline__ void produce(const Batch &A, const CUtensorMap
                                                int rows, int N, int K)
 {
     const int lower = blockIdx.x % 2;
-    const uint64_t policy = normal_policy();
     fill_stages(ring, rows, N, K, [&](unsigned stage, unsigned barrier, Tile tile, int k) {
         const Place place = place_of(tile.row, A);
         arrive_and_expect(barrier, STAGE_BYTES);
-        fetch(stage, A.map, k, place, barrier, policy);
+        fetch(stage, A.map, k, place, barrier);
         #pragma unroll
         for (int i = 0; i < BN / 128; ++i) {
             const int box = lower * (BN / 128) + i;
             fetch_for(3, stage + A_BYTES + box * B_BOX_BYTES, B_map, tile.column + box * 64,
-                      {k, place.product}, barrier, policy);
+                      {k, place.product}, barrier);
         }
     });
 }

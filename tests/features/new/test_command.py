@@ -43,7 +43,7 @@ def test_a_new_file_loads_and_is_right_at_once(
     cases = sweep.cases([kernel], problems, first, session.backend.info)
     runnable = [case for case in cases if case.skip is None]
     if not runnable:
-        assert "needs CUDA" in str(cases[0].skip)
+        assert "needs='cuda'" in str(cases[0].skip)
         pytest.skip(str(cases[0].skip))
     case = runnable[-1]
     outcome = session.measure(case)

@@ -27,10 +27,6 @@
 //   tiles of 128×256, for 132 multiprocessors; 64 of them have 512, which take 3.9 rounds.
 // Predicted: for 64 products of 512, 16 µs if the tensor cores never wait, but 34 µs if 134 MB are
 //   read and written at 4.0 TB/s. In between: what of C is in the L2 cache at the end takes no time.
-// Limit: the link between the two halves of the L2 cache, which is 87% busy: each half keeps copies of
-//   what its multiprocessors read from the other. Less would cross it if more blocks shared what they
-//   fetch; but of clusters of 4 blocks only 30 fit this GPU at a time, which takes 49 µs.
-// Measured: 44.4 to 45.7 µs for 64 products of 512, in turns with cuBLASLt's fastest, 43.1 to 44.1 (H200)
 //
 // The matrices of a batch lie one after the other, and a tensor map of them has three dimensions.
 // So the copy engine itself keeps products apart: beyond the last row of A or B come zeros, not the
@@ -40,6 +36,11 @@
 // are rounded up to whole pairs of tiles, so that no pair belongs to two products. While a tile is
 // multiplied, parts of the one before are written and the next one arrives, whatever their products.
 // K is small, so half of a tile is written then, not a quarter as there.
+//
+// On an H200, 64 products of 512 take 44.4 to 45.7 µs, in turns with 43.1 to 44.1 of cuBLASLt's fastest
+// algorithm. The link between the two halves of the L2 cache is 87% busy: each half keeps copies of
+// what its multiprocessors read from the other. Less would cross it if more blocks shared what they
+// fetch; but of clusters of 4 blocks only 30 fit this GPU at a time, which takes 49 µs.
 
 #ifndef BAND
 #define BAND 2

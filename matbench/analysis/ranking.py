@@ -259,6 +259,8 @@ def held_mhz(timing: Timing | None) -> float | None:
 
 def sm_mhz(outcome: Outcome) -> float | None:
     """The SM clock while a case was sampled, or else while its blocks were timed."""
+    if outcome.mode == "rotating" and outcome.sustained is not None:
+        return outcome.sustained.sm_mhz
     stamped = outcome.blocks.sm_mhz if outcome.blocks is not None else None
     return held_mhz(outcome.timing) or stamped
 

@@ -287,8 +287,8 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
     """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`."""
     problem, C = runnable.case.problem, runnable.result
     is_matrix = problem.workload == workloads.DEFAULT
-    if "repeated" not in runnable.options.checks or not is_matrix or problem.alpha == 0:
-        return  # a sum's inputs take as long to recognise as to add up
+    if "repeated" not in runnable.options.checks or problem.alpha == 0:
+        return
     if isinstance(runnable.built.program, Function):
         return  # whose calls had inputs of their own
     draw = runnable.samples.draw(secrets.randbits(64))
@@ -299,13 +299,17 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
         runnable.start()
         runnable.backend.synchronize()
         before = C.contents()
-        put_back = runnable.samples.set_aside(runnable.buffers, runnable.case.kernel)
+        given = runnable.buffers, runnable.case.kernel
+        put_back = runnable.samples.set_aside(*given, whole=not is_matrix)
         runnable.start()
         runnable.backend.synchronize()
         changed = np.count_nonzero(before != C.contents())
         put_back()
-        if changed < _CHANGED_PART * problem.M * problem.N * problem.batch:
+        elements = problem.M * problem.N * problem.batch if is_matrix else 1
+        if changed < _CHANGED_PART * elements:
             raise runnable.wrong("repeated", "skips work: A changed after a launch, C did not")
+    if not is_matrix:
+        return  # a sum's inputs take as long to recognise as to add up
     longer_ns = min(_longer_ns(runnable, repeated_ns) for _ in range(_ATTEMPTS))
     runnable.start()
     runnable.backend.synchronize()

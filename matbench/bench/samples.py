@@ -256,7 +256,9 @@ class Samples:
         puts it back."""
         A = buffers.given[0]
         if whole:
-            aside = self._whole = self._whole or self.prepared.allocate(A.extent.nbytes)
+            if self._whole is None or self._whole.nbytes < A.extent.nbytes:
+                self._whole = self.prepared.allocate(A.extent.nbytes)  # padding is a kernel's own
+            aside = self._whole
             count = A.extent.words
             steps = count, count, 0, 0, 1
         else:

@@ -227,7 +227,9 @@ class Session:
         """Launches back to back, after all rounds; or they alone, if these are rotating."""
         is_alone, seconds = self.options.rotating, self.options.sustained_s
         if is_alone and not runnable.case.can_be_sustained:
-            raise CaseError("--method rotating: each launch would find C of the one before")
+            adds = runnable.case.problem.beta != 0
+            why = "launches would find C of those before" if adds else "its matrices are copied"
+            raise CaseError(f"--method rotating: {why}")
         with self._checked(runnable, again=not is_alone):
             launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
             if seconds is not None:
@@ -239,7 +241,9 @@ class Session:
         if not is_alone:
             return Times(sustained=taken)
         timing = timing_of(taken.blocks_ns, launches.seed, rotating=True)
-        return Times(hot=timing, sustained=taken, notes=self._impossible(runnable, timing))
+        notes = self._impossible(runnable, timing)
+        copied = self._bandwidth and self._bandwidth.copy_bytes_per_s
+        return Times(hot=timing, sustained=taken, copy_bytes_per_s=copied, notes=notes)
 
     def _impossible(
         self, runnable: Runnable, timing: Timing, *, is_cold: bool = False

@@ -32,6 +32,10 @@ BLOCK_S = 1.0
 #: warms up, and the fewest launches that count. How long a block of these takes, and the fewest.
 _GUIDED_WARM_UP_S, _GUIDED_LAUNCHES = 3.0, 1001
 _GUIDED_BLOCK_S, _GUIDED_BLOCKS = 0.4, 9
+#: For how long launches are counted, by the host's clock, though they are fewer then; and how many
+#: times as long as it should be the warm-up may take by that clock.
+_GUIDED_MOST_S = 20.0
+_MOST_OF_WARM_UP = 10
 #: How much the mean time of a launch, the clock and the power may differ between two blocks of a
 #: steady device, as shares, and its temperature, in degrees.
 _TIME_TOLERANCE = 0.01
@@ -165,9 +169,14 @@ def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Su
 def rotating(run: Callable[[float], Block], meter: Meter) -> Sustained:
     """The same as NVIDIA's guidelines ask: a longer warm-up, and more than 1,000 launches."""
     block, blocks = partial(run, _GUIDED_BLOCK_S), list[Block]()
+
+    def is_enough() -> bool:
+        launches, taken_s = sum(b.launches for b in blocks), _taken_s(blocks)
+        return launches >= _GUIDED_LAUNCHES or taken_s > _GUIDED_MOST_S
+
     with meter.reading():
         (warm_ups,) = _warmed_up([block], meter, _GUIDED_WARM_UP_S)
-        while len(blocks) < _GUIDED_BLOCKS or sum(b.launches for b in blocks) < _GUIDED_LAUNCHES:
+        while len(blocks) < _GUIDED_BLOCKS or not is_enough():
             blocks.append(block())
         return _summary(warm_ups, blocks, meter)
 
@@ -194,14 +203,24 @@ def _warmed_up(
     runs: Sequence[Callable[[], Block]], meter: Meter, least_s: float = 0.0
 ) -> list[list[Block]]:
     """The blocks of each kernel, in turns, for at least so long: until its last two are alike, at
-    most the limit."""
+    most the limit. What checks calls of a function takes longer than these."""
     blocks = [[run()] for run in runs]
-    while sum(block.launched_ns for block in blocks[0]) < 1e9 * least_s or (
+
+    def is_short(own: Sequence[Block]) -> bool:
+        launched_s = sum(block.launched_ns for block in own) / 1e9
+        return launched_s < least_s and _taken_s(own) < _MOST_OF_WARM_UP * least_s
+
+    while is_short(blocks[0]) or (
         len(blocks[0]) < _MOST_WARM_UPS and not all(_is_steady(own, meter) for own in blocks)
     ):
         for own, run in zip(blocks, runs, strict=True):
             own.append(run())
     return blocks
+
+
+def _taken_s(blocks: Sequence[Block]) -> float:
+    """How long they took by the host's clock."""
+    return sum(block.ended_ns - block.began_ns for block in blocks) / 1e9
 
 
 def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:

@@ -16,6 +16,7 @@ from support.cli import QUICK, Matbench, last_run, records_in
 from support.fixtures import Watch
 from support.kernels import GOOD_BODY, PADDED, PRODUCT, SIZES, KernelWriter, changed, saved, text_of
 from support.optional import present, some
+from support.paths import ROOT
 from support.products import case_of, opened
 
 from matbench.analysis.statistics import ComparisonPlan
@@ -249,19 +250,25 @@ def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -
     """Each call has inputs of its own: one that updates what it has kept cannot."""
     file = saved(tmp_path / "mine.py", FUNCTIONS)
     names = [f"{file}::{name}" for name in ("into", "returned", "updated")]
-    matbench("run", *names, "--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
+    words = ("--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
+    matbench("run", *names, *words, "--output", tmp_path / "r.jsonl")
+    before = (tmp_path / "r.jsonl").read_bytes()
+    matbench("run", *names, *words, "--resume", tmp_path / "r.jsonl")
+    assert (tmp_path / "r.jsonl").read_bytes() == before, "its calls take a small part of that"
     assert [outcome.reason for outcome in last_run()] == [None] * 3
     assert min(present(last_run()[2].sustained).blocks_ns) > 1.9e6
 
 
-@pytest.mark.parametrize("most", [4, 10**15])
+@pytest.mark.parametrize(("most", "enough_s"), [(4, 20.0), (10**15, 0.0)])
 def test_rotating_launches_have_buffers_of_their_own(
-    most: int, backend: Backend, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    most: int, enough_s: float, backend: Backend, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They warm up for so long, and are at least so many; without memory, one set has to do."""
+    """They warm up for so long, and are at least so many, or take long enough; without memory, one
+    set has to do."""
+    monkeypatch.setattr(sustained, "_GUIDED_MOST_S", enough_s)
     monkeypatch.setitem(launches._MOST_ROTATED, "cpu", most)
     monkeypatch.setattr(sustained, "_GUIDED_WARM_UP_S", 0.003)
-    monkeypatch.setattr(sustained, "_GUIDED_LAUNCHES", 20)
+    monkeypatch.setattr(sustained, "_GUIDED_LAUNCHES", 20 if enough_s else 10**12)
     monkeypatch.setattr(sustained, "_GUIDED_BLOCK_S", 1e-9)
     monkeypatch.setattr(launches, "_ROTATED_CACHES", 1e9)
     used: set[int] = set()
@@ -271,7 +278,7 @@ def test_rotating_launches_have_buffers_of_their_own(
     lasting = present(found.sustained)
     assert (found.mode, found.samples_ns) == ("rotating", lasting.blocks_ns)
     assert lasting.warm_up_s >= 0.003
-    assert lasting.launches >= 20
+    assert lasting.launches >= 20 * (enough_s > 0)
     assert len(lasting.blocks_ns) >= 9
     assert (len(used) >= 4) == (most == 4)
 
@@ -300,6 +307,26 @@ def test_honest_files_pass(name: str, matbench: Matbench, write_kernel: KernelWr
     parts, words = OTHERS[name]
     matbench("run", write_kernel("one", **parts), *words.split(), "--sustained", "0.02", *QUICK)
     assert all(outcome.sustained for outcome in last_run())
+
+
+def test_a_larger_A_is_put_aside_whole(matbench: Matbench, write_kernel: KernelWriter) -> None:
+    """Padding is a kernel's own: here it comes after one without."""
+    far = PADDED | {"front": PADDED["front"].replace("400", "4096")}
+    files = write_kernel("dense"), write_kernel("padded", **far)
+    matbench("run", *files, "--sizes", "256", "--sustained", "0.02", *QUICK)
+    assert [outcome.reason for outcome in last_run()] == [None, None]
+
+
+def test_a_sum_that_is_there_is_computed_again(matbench: Matbench, tmp_path: Path) -> None:
+    """Within a block, only the first launch finds a C without a result."""
+    honest = (ROOT / "kernels/gallery/dot-tree.cu").read_text(encoding="utf-8")
+    line = "    const int t = threadIdx.x;\n"
+    skips = changed(honest, (line, f"    if (!isnan(C[blockIdx.x])) return;\n{line}"))
+    file = saved(
+        tmp_path / "skips.cu", changed(skips, ("dot-tree", "skips"), ("dot_tree", "skips"))
+    )
+    matbench("run", file, "--sizes", "100000", "--sustained", "0.02", *QUICK, code=1)
+    assert {outcome.check for outcome in last_run()} == {"repeated"}
 
 
 def test_a_meter_that_fails_is_no_silence() -> None:

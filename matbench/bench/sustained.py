@@ -169,14 +169,12 @@ def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Su
 def rotating(run: Callable[[float], Block], meter: Meter) -> Sustained:
     """The same as NVIDIA's guidelines ask: a longer warm-up, and more than 1,000 launches."""
     block, blocks = partial(run, _GUIDED_BLOCK_S), list[Block]()
-
-    def is_enough() -> bool:
-        launches, taken_s = sum(b.launches for b in blocks), _taken_s(blocks)
-        return launches >= _GUIDED_LAUNCHES or taken_s > _GUIDED_MOST_S
-
     with meter.reading():
         (warm_ups,) = _warmed_up([block], meter, _GUIDED_WARM_UP_S)
-        while len(blocks) < _GUIDED_BLOCKS or not is_enough():
+        while len(blocks) < _GUIDED_BLOCKS or (
+            sum(b.launches for b in blocks) < _GUIDED_LAUNCHES
+            and _taken_s(blocks) <= _GUIDED_MOST_S
+        ):
             blocks.append(block())
         return _summary(warm_ups, blocks, meter)
 

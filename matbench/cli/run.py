@@ -425,10 +425,9 @@ class Sweep:
             return found
         options = self.options.on(infos[0].kind)
         taken = {found.mode, found.hot and found.hot.mode} - {None}
-        lasted_s = found.sustained.duration_s if found.sustained is not None else 0.0
-        asked_s = options.sustained_s or 0.0
-        if case.kernel.kind.is_apart and found.sustained is not None:
-            lasted_s = asked_s  # its own time is a small part of that
-        if case.can_be_sustained and lasted_s < asked_s / 2:
+        asked_s, lasting = options.sustained_s or 0.0, found.sustained
+        is_apart = case.kernel.kind.is_apart  # whose own time is a small part of what was asked
+        is_short = lasting is None or (not is_apart and lasting.duration_s < asked_s / 2)
+        if case.can_be_sustained and asked_s and is_short:
             return None
         return found if taken == options.modes else None

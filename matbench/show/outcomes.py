@@ -436,9 +436,9 @@ def _agreed(texts: Iterable[str]) -> str:
 def _modes(outcomes: Iterable[Outcome]) -> str:
     """The kind of samples that rows are ranked by, and the kind in the column `hot`."""
     timed = [outcome for outcome in outcomes if outcome.mode is not None]
-    modes = {outcome.mode: None for outcome in timed if outcome.mode is not None}
+    modes = {outcome.mode for outcome in timed if outcome.mode is not None}
     if len(modes) > 1:
         return f"{' and '.join(sorted(modes))} samples, ranked separately"
     hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in timed if o.hot is not None})]
     beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []
-    return "; ".join([_MODES[mode] for mode in modes if mode] + beside)
+    return "; ".join([_MODES[mode] for mode in modes] + beside)

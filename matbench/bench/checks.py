@@ -50,6 +50,8 @@ _ATTEMPTS = 3
 _HOLD_NS = 2_000_000
 #: How much longer a launch may take on changed inputs: a share of its time, and nanoseconds.
 _LONGER = {"gpu": (0.25, 5e3), "cpu": (1.0, 50e3)}
+#: An input changes at the last of so many random moments of a block.
+_MOMENTS = 3
 #: Which part of C surely changes with a column of A, whatever the type.
 _CHANGED_PART = 0.1
 
@@ -283,8 +285,10 @@ def _run(
 # whether they changed, and how.
 
 
-def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
-    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`."""
+def require_same_work(runnable: Runnable, repeated_ns: float, launches: int) -> None:
+    """`WrongError` if the kernel skips work in a block, where a launch takes `repeated_ns`, and
+    there are so many on a set of buffers: it may count them in its workspace, and skip work late.
+    """
     problem, C = runnable.case.problem, runnable.result
     is_matrix = problem.workload == workloads.DEFAULT
     if "repeated" not in runnable.options.checks or problem.alpha == 0:
@@ -294,6 +298,8 @@ def require_same_work(runnable: Runnable, repeated_ns: float) -> None:
     draw = runnable.samples.draw(secrets.randbits(64))
     runnable.run(draw)
     runnable.compare([(runnable.buffers, draw)], at_once=True)
+    for _ in range(max(secrets.randbelow(launches) for _ in range(_MOMENTS))):
+        runnable.start()
     # B may be 0 wherever a column counts, because samples of whole numbers select single terms.
     if runnable.case.kernel.contract.storage not in INTEGERS or problem.N >= FEW_LINES:
         runnable.start()

@@ -141,6 +141,7 @@ class Launches:
         self._keys: Iterator[int] = (drawn(self.seed, index) for index in itertools.count())
         self._back_to_back = 1  # launches of a hot sample
         self._per_look = 0  # launches of a block between two looks at the clock
+        self.per_set = 1  # launches of the last block on each set of buffers
         self.launching_ns = 0  # the host's time of all samples' launches
 
     def untimed(self) -> None:
@@ -209,6 +210,7 @@ class Launches:
             means_ns.append(self._without_pause_ns(turns, count))
             ended_ns = time.perf_counter_ns()
         self.runnable.compare(launches, at_once=True)
+        self.per_set = math.ceil(count * len(means_ns) / len(sets))
         return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
 
     @cached_property

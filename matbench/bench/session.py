@@ -236,7 +236,7 @@ class Session:
                 taken = sustained.blocks_of(launches.block, seconds, meter)
             else:
                 taken = sustained.rotating(launches.block, meter)
-            checks.require_same_work(runnable, taken.mean_ns)
+            checks.require_same_work(runnable, taken.mean_ns, launches.per_set)
             launches.verify()
         if not is_alone:
             return Times(sustained=taken)
@@ -320,7 +320,7 @@ class Session:
         """Verify all turns of a case; after blocks, also the mean time of their launches."""
         launches, _ = self._sides[side]
         if repeated_ns is not None:
-            checks.require_same_work(launches.runnable, repeated_ns)
+            checks.require_same_work(launches.runnable, repeated_ns, launches.per_set)
         launches.verify()
         return None
 

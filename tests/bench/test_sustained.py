@@ -121,10 +121,17 @@ SKIPPING = {
 }
 
 
-def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
+#: It counts in its workspace, which only a new block poisons.
+COUNTS = SKIPS.replace("STEP", "1").replace(
+    "seen[block] = sum;", "seen[block] = seen[block] >= 0 ? seen[block] + 1 : 0;"
+)
+
+
+def after_rounds(path: Path, info: DeviceInfo, without: set[str], n: int = 384) -> Outcome:
     """A kernel file's outcome with sustained launches, without some checks."""
-    options = Options(blocks=False, sustained_s=0.3, max_time_s=0.05, checks=CHECKS - without)
-    case = case_of(path, 384, info, TILE=16)
+    seconds = 0.3 if n == 384 else 1.0
+    options = Options(blocks=False, sustained_s=seconds, max_time_s=0.05, checks=CHECKS - without)
+    case = case_of(path, n, info, TILE=16)
     with opened(info, options) as session:
         first = session.measure(case)
         lasting = session.measure(case, Round(2, is_sustained=True))
@@ -132,23 +139,26 @@ def after_rounds(path: Path, info: DeviceInfo, without: set[str]) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("step", "reason"),
+    ("body", "n", "reason"),
     [
         pytest.param(
-            *(1, "skips work: on the inputs of the launch before it takes"), marks=pytest.mark.long
+            *(SKIPS.replace("STEP", "1"), 384, "on the inputs of the launch before it takes"),
+            marks=pytest.mark.long,
         ),
-        (100, "skips work: "),  # C did not change, unless a number that it reads does by chance
+        # C did not change, unless a number that it reads does by chance.
+        (SKIPS.replace("STEP", "100"), 384, ""),
+        (COUNTS.replace("!(seen[block] == sum)", "!(seen[block] > 160)"), 128, "A changed after"),
     ],
-    ids=["if nothing has changed", "if some numbers have not changed"],
+    ids=["if nothing has changed", "if some numbers have not changed", "after many launches"],
 )
 def test_a_kernel_that_skips_work_is_wrong(
-    write_kernel: KernelWriter, device: DeviceInfo, step: int, reason: str
+    write_kernel: KernelWriter, device: DeviceInfo, body: str, n: int, reason: str
 ) -> None:
-    path = write_kernel("skips", **SKIPPING | {"body": SKIPS.replace("STEP", str(step))})
-    told = after_rounds(path, device, set())
+    path = write_kernel("skips", **SKIPPING | {"body": body})
+    told = after_rounds(path, device, set(), n)
     assert (told.status, told.check) == ("wrong", "repeated")
-    assert reason in present(told.reason)
-    passes = after_rounds(path, device, {"repeated"})
+    assert f"skips work: {reason}" in present(told.reason)
+    passes = after_rounds(path, device, {"repeated"}, n)
     assert passes.status == "measured", passes.reason
     assert present(passes.sustained).mean_ns < 0.7 * present(passes.median_ns), "the control"
 
@@ -198,11 +208,7 @@ def test_compare_refuses_it_too(
 
 
 def test_what_is_wrong_after_many_is_wrong(write_kernel: KernelWriter, device: DeviceInfo) -> None:
-    """It counts in its workspace, which only a new block poisons."""
-    counts = SKIPS.replace("STEP", "1").replace("is_new = !(seen[block] == sum);", "is_new = 1;")
-    counts = counts.replace(
-        "seen[block] = sum;", "seen[block] = seen[block] >= 0 ? seen[block] + 1 : 0;"
-    )
+    counts = COUNTS.replace("is_new = !(seen[block] == sum);", "is_new = 1;")
     counts = counts.replace("= is_new ? sum : *kept;", "= seen[block] > 20 ? 0.0f : sum;")
     told = after_rounds(write_kernel("counts", **SKIPPING | {"body": counts}), device, set())
     assert (told.status, told.check) == ("wrong", "samples"), told.reason
@@ -314,7 +320,7 @@ def test_a_larger_A_is_put_aside_whole(matbench: Matbench, write_kernel: KernelW
     """Padding is a kernel's own: here it comes after one without."""
     far = PADDED | {"front": PADDED["front"].replace("400", "4096")}
     files = write_kernel("dense"), write_kernel("padded", **far)
-    matbench("run", *files, "--sizes", "256", "--sustained", "0.02", *QUICK)
+    matbench("run", *files, "--sizes", "64", "--sustained", "0.02", *QUICK)
     assert [outcome.reason for outcome in last_run()] == [None, None]
 
 

@@ -85,15 +85,7 @@ def test_types_that_do_not_fit(tmp_path: Path, table_regression: TableRegression
 
 
 def test_a_function_gets_arrays_of_int32(tmp_path: Path) -> None:
-    text = """
-    # /// matbench
-    # precision = "int32"
-    # ///
-    def f(A, B, C):
-        assert A.dtype == B.dtype == C.dtype == "int32"
-        C[...] = A @ B
-    """
-    right = saved(tmp_path / "f.py", "import numpy\n" + text.replace("\n    ", "\n"))
+    right = saved(tmp_path / "f.py", text_of("integers.txt"))
     with api.Judge("64,65x31x129", backend="opencl", max_time=0.02) as judge:
         verdict = judge.run(f"{right}::f")
         assert (verdict.status, verdict.reason) == ("measured", None)

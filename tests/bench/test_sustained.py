@@ -237,24 +237,9 @@ def test_honest_kernels_pass(matbench: Matbench, kernel: str, words: tuple[str, 
     assert all(outcome.sustained is not None for outcome in outcomes)
 
 
-FUNCTIONS = """
-import numpy as np, time
-def into(A, B, C):
-    np.matmul(A, B, out=C)
-def returned(A, B):
-    return A @ B
-kept = [None]
-def updated(A, B, C):
-    if kept[0] is None or (A != kept[0]).any(axis=0).sum() > 1:
-        time.sleep(0.002)
-    kept[0] = A.copy()
-    np.matmul(A, B, out=C)
-"""
-
-
 def test_functions_are_called_back_to_back(matbench: Matbench, tmp_path: Path) -> None:
     """Each call has inputs of its own: one that updates what it has kept cannot."""
-    file = saved(tmp_path / "mine.py", FUNCTIONS)
+    file = saved(tmp_path / "mine.py", text_of("back-to-back.txt"))
     names = [f"{file}::{name}" for name in ("into", "returned", "updated")]
     words = ("--sizes", "64", "--backend", "opencl", "--sustained", "0.1", *QUICK)
     matbench("run", *names, *words, "--output", tmp_path / "r.jsonl")
@@ -401,13 +386,9 @@ def test_power_is_what_was_counted_over_the_time_between_two_steps() -> None:
     assert (told.sm_mhz, told.temperature_c, told.idle_w) == (1500, 50, 100)
     assert told.throttled == ("SwPowerCap",)
     assert told.steady
-
-
-@pytest.mark.usefixtures("quick")
-def test_energy_needs_two_seconds_and_a_counter() -> None:
-    told = lasting(Counting(), 0.15)
-    assert (told.power_w, told.energy_j) == (None, None)
-    assert lasting(Counting(None)).power_w is None
+    short = lasting(Counting(), 0.15)
+    assert (short.power_w, short.energy_j) == (None, None), "less than two seconds"
+    assert lasting(Counting(None)).power_w is None, "no counter"
 
 
 @pytest.mark.usefixtures("quick")

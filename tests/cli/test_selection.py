@@ -149,14 +149,6 @@ def front(*pairs: str) -> tuple[str, ...]:
 
 LAUNCH = front("launch.block=[16, 16]", "launch.grid=['ceil_div(N, 16)', 'ceil_div(M, 16)']")
 ALL = (*front("entry=product<16>", "args=['M', 'N', 'K', '1.0', 'A', 'B', '0.0', 'C']"), *LAUNCH)
-TABLE = """entry = "product<SIDE>"
-args = ["M", "N", "K", "1.0", "A", "B", "0.0", "C"]
-[sweep]
-SIDE = [8, 16]
-[launch]
-block = ["SIDE", "SIDE"]
-grid = ["ceil_div(N, SIDE)", "ceil_div(M, SIDE)"]
-"""
 RIGHT = "1 measured, 0 wrong, 0 failed, 0 skipped"
 
 
@@ -173,7 +165,7 @@ def test_a_file_runs_by_what_the_command_line_says(matbench: Matbench) -> None:
 @pytest.mark.usefixtures("own_state", "scripted_device")
 def test_a_table_may_lie_beside_the_file(matbench: Matbench) -> None:
     Path("product.cuh").write_text(SOURCE)
-    Path("product.toml").write_text(TABLE)
+    Path("product.toml").write_text(text_of("product.toml"))
     done = matbench("run", "product.cuh", "--sizes", "33", *QUICK)
     assert "2 measured, 0 wrong, 0 failed, 0 skipped" in done.stdout
     assert "SIDE=8" in done.stdout

@@ -237,10 +237,10 @@ def only_whole_numbers(A, B, C):
 
 
 def delayed_whole_numbers(A, B, C):
-    """Nearly each call on such inputs is late, as on a busy machine."""
+    """Most calls on such inputs are late, as on a busy machine."""
     if (np.round(A) == A).all():
         ready["fresh"] = ready.get("fresh", 0) + 1
-        time.sleep(0.02 if ready["fresh"] % 10 else 0)
+        time.sleep(0.02 if ready["fresh"] % 4 else 0)
     np.matmul(A, B, out=C)
 
 

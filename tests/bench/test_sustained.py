@@ -259,6 +259,7 @@ def test_rotating_launches_have_buffers_of_their_own(
     monkeypatch.setattr(sustained, "_GUIDED_MOST_S", enough_s)
     monkeypatch.setitem(launches._MOST_ROTATED, "cpu", most)
     monkeypatch.setattr(sustained, "_GUIDED_WARM_UP_S", 0.003)
+    monkeypatch.setattr(sustained, "_MOST_OF_WARM_UP", 10_000)
     monkeypatch.setattr(sustained, "_GUIDED_LAUNCHES", 20 if enough_s else 10**12)
     monkeypatch.setattr(sustained, "_GUIDED_BLOCK_S", 1e-9)
     monkeypatch.setattr(launches, "_ROTATED_CACHES", 1e9)

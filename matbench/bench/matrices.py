@@ -287,10 +287,10 @@ def drawn_places(
 
 
 class Own(NamedTuple):
-    """A kernel's own matrices A, B and C, and their layouts; those of a batch are stored one after
-    the other. `result` is the type of C."""
+    """How a kernel's own A, B and C are laid out, and matbench's, which they are copied from and
+    to; those of a batch are stored one after the other. `result` is the type of C."""
 
-    matrices: tuple[Guarded, ...]
+    plain: tuple[Guarded, ...]
     places: tuple[MatrixLayout, ...]
     batch: int
     result: Storage
@@ -298,13 +298,12 @@ class Own(NamedTuple):
 
 @dataclass(eq=False)
 class Buffers:
-    """The buffers of one launch: guarded inputs and C, in matbench's layout; the kernel's own
-    matrices if its layout is another; the kernel's workspace if it takes one; the scales of A and
-    B with their layouts, if they have any.
+    """The buffers of one launch: the guarded inputs and C that the kernel is `given`; their layout
+    if it is its `own`; its workspace if it takes one; the scales of A and B with their layouts, if
+    they have any.
     """
 
-    inputs: tuple[Guarded, ...]
-    C: Guarded
+    given: tuple[Guarded, ...]
     own: Own | None = None
     workspace: Guarded | None = None
     scales: tuple[Guarded, ...] = ()
@@ -312,12 +311,10 @@ class Buffers:
 
     def __post_init__(self) -> None:
         own, workspace = self.own, () if self.workspace is None else (self.workspace,)
-        #: The matrices that the kernel receives.
-        self.given: tuple[Guarded, ...] = (
-            own.matrices if own is not None else (*self.inputs, self.C)
-        )
-        #: What it may write to: its C and its workspace.
-        self.results: tuple[Guarded, ...] = (*self.given[len(self.inputs) :], *workspace)
+        #: Inputs and C in matbench's layout.
+        *self.inputs, self.C = self.given if own is None else own.plain
+        #: What the kernel may write to: its C and its workspace.
+        self.results: tuple[Guarded, ...] = (self.given[-1], *workspace)
         #: Everything that it receives and could write to, and the allocations of that.
         self.passed: tuple[Guarded, ...] = (*self.given, *workspace, *self.scales)
         #: The memory of each, by the name of the kernel's argument.
@@ -326,16 +323,14 @@ class Buffers:
             self.named[WORKSPACE] = self.workspace.data
         self.arenas = list({id(matrix.arena): matrix.arena for matrix in self.passed}.values())
         #: The products of a batch.
-        self.items = range(own.batch if own is not None else 1)
+        self.items = range(1 if own is None else own.batch)
 
     def moved(self, passed: Sequence[Guarded]) -> Buffers:
         """The same buffers with other matrices in place of `passed`."""
-        given, scales = tuple(passed[: len(self.given)]), tuple(passed[-len(self.scales) :])
-        workspace = passed[len(given)] if self.workspace is not None else None
-        moved = replace(self, workspace=workspace, scales=scales if self.scales else ())
-        if self.own is not None:
-            return replace(moved, own=self.own._replace(matrices=given))
-        return replace(moved, inputs=given[:-1], C=given[-1])
+        of_scales, count = len(passed) - len(self.scales), len(self.given)
+        given, scales = tuple(passed[:count]), tuple(passed[of_scales:])
+        workspace = passed[count] if self.workspace is not None else None
+        return replace(self, given=given, workspace=workspace, scales=scales)
 
     def copy(
         self, kernels: DeviceKernels, item: int, entry: Literal["place", "take"], index: int = 2
@@ -344,8 +339,8 @@ class Buffers:
         back."""
         if self.own is None:
             return
-        matrix = (*self.inputs, self.C)[index]
-        target, place = self.own.matrices[index], self.own.places[index]
+        matrix, target = self.own.plain[index], self.given[index]
+        place = self.own.places[index]
         params = {"WORD_BYTES": target.extent.word_bytes}
         if index == 2 and target.extent.word_bytes == 2:
             params[self.own.result.upper()] = 1

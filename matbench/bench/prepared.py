@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -139,37 +138,29 @@ class Prepared(Memory):
         while len(self._sets) >= _MOST_SETS:
             for arena in self._sets.pop(next(iter(self._sets))).arenas:
                 arena.release()
-        extents, scales, count = list[Extent](), list[Extent](), len(self.workload.reads)
-        if self.contract.scales is not None:
-            for buffer, name in SCALE_OF.items():
-                rows, columns = scaling.shape(self.contract.scales, buffer, self.problem)
-                scales.append(Extent(name, rows, columns, columns, 4))
-        if own is None or plain is None:
-            word_bytes = WORD_BYTES[self.contract.storage]
-            shapes = [
-                (name, self.workload.shape(name, self.problem)) for name in self.workload.reads
-            ]
-            extents = [Extent(name, m, n, n, word_bytes) for name, (m, n) in shapes]
-            extents += [
-                Extent("C", *shape, shape[1], 8 if self.contract.result == "float64" else 4)
-            ]
-            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
-            buffers = Buffers(made[:count], made[count], None, scales=made[count + 1 :])
-        else:
-            names = self.workload.buffers
+        extents, names, laid_out = list[Extent](), self.workload.buffers, None
+        if own is not None and plain is not None:
             matrices = [kernel_arguments.matrix(own, self.problem, name) for name in names]
             for name, (storage, place, _, batch) in zip(names, matrices, strict=True):
                 lines, word_bytes = batch * place.lines, WORD_BYTES[storage]
                 extents.append(Extent(name, lines, place.pitch, place.width, word_bytes))
-            made = allocated(self, self.kernels, [*extents, *scales], self._guard_rows)
-            places = tuple(matrix.place for matrix in matrices)
-            laid_out = Own(made[: count + 1], places, matrices[-1].batch, matrices[-1].storage)
-            buffers = Buffers(plain.inputs, plain.C, laid_out, scales=made[count + 1 :])
-        if kernel is not None and scales:
-            of_scales = [
-                kernel_arguments.matrix(kernel, self.problem, name) for name in SCALE_OF.values()
-            ]
-            buffers = replace(buffers, scale_places=tuple(scale.place for scale in of_scales))
+            places, C = tuple(matrix.place for matrix in matrices), matrices[-1]
+            laid_out = Own(plain.given, places, C.batch, C.storage)
+        else:
+            of_C = 8 if self.contract.result == "float64" else 4
+            sizes = dict.fromkeys(names, WORD_BYTES[self.contract.storage]) | {"C": of_C}
+            shapes = {name: self.workload.shape(name, self.problem) for name in names}
+            shapes["C"] = shape
+            extents = [Extent(name, m, n, n, sizes[name]) for name, (m, n) in shapes.items()]
+        of_scales = []
+        if self.contract.scales is not None:
+            for buffer, name in SCALE_OF.items():
+                rows, columns = scaling.shape(self.contract.scales, buffer, self.problem)
+                extents.append(Extent(name, rows, columns, columns, 4))
+                if kernel is not None:
+                    of_scales.append(kernel_arguments.matrix(kernel, self.problem, name).place)
+        made, count = allocated(self, self.kernels, extents, self._guard_rows), len(names)
+        buffers = Buffers(made[:count], laid_out, None, made[count:], tuple(of_scales))
         self._sets[key] = buffers
         return buffers
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from matbench import workloads
 from matbench.analysis.block_times import BlockSample
 from matbench.backends.protocol import (
     STAMP_BYTES,
@@ -31,10 +30,10 @@ from matbench.backends.protocol import (
 )
 from matbench.bench.kernel_arguments import arguments as arguments_of
 from matbench.bench.loop import Sampler, timing_of
-from matbench.bench.matrices import BatchArena, Buffers
+from matbench.bench.matrices import Buffers
 from matbench.bench.options import FIRST, Options, Round
 from matbench.bench.runnable import Runnable
-from matbench.bench.samples import FEW_LINES, Draw, drawn
+from matbench.bench.samples import FEW_LINES, Placed, drawn
 from matbench.bench.sustained import Block
 from matbench.errors import CaseError, OutOfMemoryError
 from matbench.model import Launch
@@ -54,7 +53,7 @@ _HOT_SAMPLE_NS = 1e6
 #: The fewest decoys in a batch, and after how many batches, on average, a surprise follows.
 _LEAST_DECOYS = 2
 _SURPRISES = 4
-#: The most time that the host needs to enqueue launches.
+#: The most time that the host needs to enqueue launches; the device is held at least so long.
 _HOLD_NS = 50_000
 _HOLD_NS_PER_LAUNCH = 10_000
 #: After the turn of another process the host enqueues slowly: nothing of this one is in its caches.
@@ -75,7 +74,6 @@ _HOST_CALLS = 5
 #: The device is held for this many times the host's time of a call, but not for longer than this.
 _HOLD_SHARE = 2
 _LONGEST_HOLD_NS = 5_000_000
-_LEAST_HOLD_NS = 50_000
 #: One sample of so many comes after a call with fresh inputs, unless these are larger: matrices of
 #: so many numbers in all. Such calls may take longer by this share, and so many ns on a GPU or a
 #: CPU; if they do, so many of each kind are made again, and as many more up to the most.
@@ -148,10 +146,9 @@ class Launches:
         """Some verified launches without timing: more if the inputs have little that can vary, or
         one with the inputs of the key to replay."""
         problem, key = self.runnable.case.problem, self.options.replay
-        is_matrix = problem.workload == workloads.DEFAULT
         few = problem.M * problem.N * problem.K < _TINY
         # Half of the samples of so few rows or columns may select single terms.
-        few |= is_matrix and min(problem.M, problem.N) < FEW_LINES
+        few |= self.samples.is_matrix and min(problem.M, problem.N) < FEW_LINES
         launches = 8 if few else 2
         if key is not None:
             self._keys, launches = itertools.repeat(key), 1
@@ -190,7 +187,7 @@ class Launches:
         """Launches without a pause for at least so long, in turn on the sets of buffers, each with
         its own inputs; see `sustained`."""
         try:
-            _, sets = self._sets(self._rotated, self._rotated)
+            sets = self._sets(self._rotated, self._rotated)
         except OutOfMemoryError:
             sets = [self.runnable.buffers]
         launches = list(zip(sets, map(self.samples.draw, self._keys), strict=False))
@@ -204,14 +201,10 @@ class Launches:
             wanted = round(look_ns / self._without_pause_ns(turns, 1))
             self._per_look = min(_MOST_PER_LOOK, max(1, wanted))
         count = self._per_look
-        began_ns = ended_ns = time.perf_counter_ns()
-        means_ns = []
-        while ended_ns - began_ns < 1e9 * least_s:
-            means_ns.append(self._without_pause_ns(turns, count))
-            ended_ns = time.perf_counter_ns()
+        block = _block(least_s, count, lambda: self._without_pause_ns(turns, count))
         self.runnable.compare(launches, at_once=True)
-        self.per_set = math.ceil(count * len(means_ns) / len(sets))
-        return Block(began_ns, ended_ns, count * len(means_ns), sum(means_ns) / len(means_ns))
+        self.per_set = math.ceil(block.launches / len(sets))
+        return block
 
     @cached_property
     def _rotated(self) -> int:
@@ -236,9 +229,8 @@ class Launches:
             return partial(self.once_ns, cold=cold)
         # The kernel's variables, which outlive a launch, could hold a product of another set. (A
         # sum's inputs take as long to recognise as to add up.)
-        is_matrix = self.runnable.case.problem.workload == workloads.DEFAULT
         C_bytes = self.runnable.result.data.nbytes
-        keeps = is_matrix and self.built.program.variable_bytes >= C_bytes
+        keeps = self.samples.is_matrix and self.built.program.variable_bytes >= C_bytes
         most = 1 if keeps else self._sets_in_cache()
         known = self.round.hot_ns
         first = float(np.median(known)) if known else self._mean_ns(min(3, most))
@@ -269,10 +261,9 @@ class Launches:
 
     def _mean_ns(self, count: int) -> float:
         keys = list(itertools.islice(self._keys, count))
-        if count == 1:
-            launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
-        else:
-            _, launches = self._laid_out(count, keys)
+        launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
+        if count > 1:
+            launches = self._laid_out(count, keys)
         self.runnable.make_ready(launches)
         started = time.perf_counter_ns()
         taken_ns = self._launched_ns(launches)
@@ -280,13 +271,13 @@ class Launches:
         self.runnable.compare(launches, at_once=self.takes_turns)
         return taken_ns
 
-    def _launched_ns(self, launches: Sequence[tuple[Buffers, Draw]]) -> float:
+    def _launched_ns(self, launches: Sequence[Placed]) -> float:
         first, *rest = self._calls(launches)
         hold, ready = partial(self._hold, len(launches)), first.run if rest else lambda: None
         work = Work(rest or [first], hold, ready, is_graph=self.options.graph)
         return self.backend.timed_ns(work)
 
-    def _calls(self, launches: Sequence[tuple[Buffers, Draw]]) -> list[Call]:
+    def _calls(self, launches: Sequence[Placed]) -> list[Call]:
         case, program = self.runnable.case, self.built.program
         given = [arguments_of(case, buffers.named) for buffers, _ in launches]
         return [program.call(self.launch, values) for values in given]
@@ -296,25 +287,23 @@ class Launches:
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
         self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
-    def _laid_out(
-        self, count: int, keys: Sequence[int]
-    ) -> tuple[BatchArena, list[tuple[Buffers, Draw]]]:
+    def _laid_out(self, count: int, keys: Sequence[int]) -> list[Placed]:
         """The sets to launch, with these keys, of a batch of at most `count`; the others are
         decoys. Those to launch are written later, so that the cache holds them."""
         most = self._sets_in_cache()
         # Without chance, a set lies at the same place in all batches, whatever their size.
         laid_out = count if "decoys" in self.options.checks else most
-        arena, sets = self._sets(_with_decoys(most), _with_decoys(laid_out))
+        sets = self._sets(_with_decoys(most), _with_decoys(laid_out))
         for buffers in sets[len(keys) :]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-        return arena, list(zip(sets, map(self.samples.draw, keys), strict=False))
+        return list(zip(sets, map(self.samples.draw, keys), strict=False))
 
-    def _sets(self, most: int, count: int) -> tuple[BatchArena, list[Buffers]]:
+    def _sets(self, most: int, count: int) -> list[Buffers]:
         """So many sets of buffers at new places, in memory for the most."""
         arena = self.runnable.arena(most)
         is_random = "decoys" in self.options.checks
         random = secrets.SystemRandom() if is_random else Random(0)  # noqa: S311
-        return arena, list(map(self.runnable.buffers.moved, arena.lay_out(count, random)))
+        return list(map(self.runnable.buffers.moved, arena.lay_out(count, random)))
 
     def _surprise(self, count: int) -> None:
         """Batches that end at any launch, without times. A kernel that prepares for later launches
@@ -322,10 +311,10 @@ class Launches:
         if "surprises" not in self.options.checks:
             return
         self.runnable.require_right(self.samples.verdicts())
-        arena, launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
+        launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
         self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
-        own = [arena.buffer, self.kernels.partial]
+        own = [*(arena.buffer for arena in launches[0][0].arenas), self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
         key = secrets.randbits(64)
         before = self.kernels.hashed(key, *others)
@@ -334,7 +323,7 @@ class Launches:
             raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
         self.runnable.compare(launches, at_once=True)
 
-        _, launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
         self.runnable.make_ready(launches, with_inputs=False)
         case = self.runnable.case
         *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
@@ -379,6 +368,16 @@ class Launches:
             empty_ns=float(np.median([self.backend.timed_ns(nothing) for _ in range(5)])),
             perturbation=float(np.median(clocked_ns)) / float(np.median(plain_ns)) - 1,
         )
+
+
+def _block(least_s: float, count: int, mean_ns: Callable[[], float]) -> Block:
+    """So many launches, of which `mean_ns` gives the mean time, again and again for so long."""
+    began_ns = ended_ns = time.perf_counter_ns()
+    means_ns = []
+    while ended_ns - began_ns < 1e9 * least_s:
+        means_ns.append(mean_ns())
+        ended_ns = time.perf_counter_ns()
+    return Block(began_ns, ended_ns, count * len(means_ns), statistics.fmean(means_ns))
 
 
 def _with_decoys(count: int) -> int:
@@ -451,9 +450,9 @@ class FunctionLaunches(Launches):
     def _takes_fresh(self) -> bool:
         problem, contract = self.runnable.case.problem, self.samples.contract
         numbers = problem.M * problem.K + problem.K * problem.N + problem.M * problem.N
-        is_matrix = problem.workload == workloads.DEFAULT and "samples" in self.options.checks
+        is_product = self.samples.is_matrix and "samples" in self.options.checks
         is_small = numbers <= _LARGEST_FRESH
-        return is_matrix and is_small and trials.takes_whole_numbers(problem, contract)
+        return is_product and is_small and trials.takes_whole_numbers(problem, contract)
 
     def _called_ns(self, key: int, *, is_fresh: bool = False, cold: bool | None = None) -> float:
         """A call on the sample of a key.
@@ -540,8 +539,7 @@ class FunctionLaunches(Launches):
         takes = "returned" in self.options.checks  # else its result is taken late
         once = call._replace(run=run, take=call.take if takes else lambda: None)
         # Keep the device busy while the host makes the call, unless the host is being timed.
-        held_ns = max(_LEAST_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0))
-        held_ns = min(held_ns, _LONGEST_HOLD_NS)
+        held_ns = min(max(_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0)), _LONGEST_HOLD_NS)
         hold = partial(self.kernels.hold, round(held_ns)) if self.host_ns else lambda: None
         started = time.perf_counter_ns()
         taken_ns = self.backend.timed_ns(Work([once], hold, complete, is_cold=is_cold))
@@ -563,13 +561,9 @@ class FunctionLaunches(Launches):
     def block(self, least_s: float) -> Block:
         """Each call has its own inputs, and is verified: the function could know earlier ones, and
         update what it has kept."""
-        began_ns = ended_ns = time.perf_counter_ns()
-        taken_ns = []
-        while ended_ns - began_ns < 1e9 * least_s:
-            taken_ns.append(self._called_ns(next(self._keys), cold=False))
-            ended_ns = time.perf_counter_ns()
+        block = _block(least_s, 1, lambda: self._called_ns(next(self._keys), cold=False))
         self.runnable.require_right(self.samples.verdicts())
-        return Block(began_ns, ended_ns, len(taken_ns), sum(taken_ns) / len(taken_ns))
+        return block
 
     def _is_growing(self) -> bool:
         """Whether the last calls kept memory for a result each.

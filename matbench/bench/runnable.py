@@ -17,10 +17,10 @@ from matbench.analysis import error_map
 from matbench.backends.protocol import Backend, Program
 from matbench.bench import diagnosis, kernel_arguments
 from matbench.bench.device_kernels import UNWRITTEN, DeviceKernels
-from matbench.bench.matrices import BatchArena, Buffers
+from matbench.bench.matrices import BatchArena
 from matbench.bench.options import Options
 from matbench.bench.prepared import DeviceTrial, Prepared
-from matbench.bench.samples import Draw, SampleCheck, Samples
+from matbench.bench.samples import Draw, Placed, SampleCheck, Samples
 from matbench.model import WORKSPACE, Case, Problem
 from matbench.records.outcome import Accuracy, ErrorCells
 from matbench.workloads import oracle
@@ -77,7 +77,7 @@ class Runnable:
         #: The hash of C after the first run on the reference, with a key of this case's own.
         self.key = secrets.randbits(64)
         self.first = 0
-        self._last: list[tuple[Buffers, Draw]] = []
+        self._last: list[Placed] = []
         self.accuracy: Accuracy | None = None
 
     def _use_given(self) -> None:
@@ -122,7 +122,7 @@ class Runnable:
 
     def make_ready(
         self,
-        launches: Sequence[tuple[Buffers, Draw]],
+        launches: Sequence[Placed],
         *,
         with_inputs: bool = True,
         restored: bool = True,
@@ -154,11 +154,7 @@ class Runnable:
             self.backend.synchronize()
 
     def compare(
-        self,
-        launches: Sequence[tuple[Buffers, Draw]],
-        *,
-        accuracy: bool = False,
-        at_once: bool = False,
+        self, launches: Sequence[Placed], *, accuracy: bool = False, at_once: bool = False
     ) -> None:
         """Compare the results of the launches, and all other memory with what it was; `at_once`:
         `WrongError` if they are not right, which else comes with the verdicts."""
@@ -204,24 +200,14 @@ class Runnable:
         draw = Draw(trial)
         self.run(draw, launch, restored=restored)
         self.compare([(self.buffers, draw)], accuracy=True)
-        is_vector = self.case.problem.workload != workloads.DEFAULT
-        C = self.result_on_host(trial) if is_vector else np.empty(0)
+        C = np.empty(0) if self.samples.is_matrix else self.result_on_host(trial)
         accuracy = self.samples.accuracy(C, trial, self.bound)
         verdicts = self.samples.verdicts()
         self.require_untouched(verdicts)
         for verdict in verdicts if check in self.options.checks else ():
             if verdict.wrong:
                 self.require_sources()  # says more
-                items = self.buffers.items
-                self.buffers.copy(self.kernels, verdict.item, "take")
-                reason, where = self._explained(trial.on_host)
-                reason = f"{_of_batch(verdict.item, items)}{why}{reason}"
-                wrong = WrongError(self.case, check, reason, where)
-                if trial.C is None:  # if all are NaN, the kernel may have multiplied the old C by 0
-                    C = self.result_on_host(trial)
-                    elements = diagnosis.wrong_elements(C, trial.on_host(), self.bound)
-                    wrong.reads_C = bool(np.isnan(C[elements]).all())
-                raise wrong
+                raise self._explained(check, verdict.item, why, trial.on_host)
         return accuracy
 
     def require_right(self, verdicts: Sequence[SampleCheck]) -> None:
@@ -231,23 +217,20 @@ class Runnable:
         if not wrong or "samples" not in self.options.checks:
             return
         self.require_sources()  # says more
-        verdict, draw, items = wrong[0], wrong[0].draw, self.buffers.items
+        verdict, draw = wrong[0], wrong[0].draw
         self.run(draw)
         self.samples.compare(self.buffers, draw, self.bound)
-        again = next((check for check in self.samples.verdicts() if check.wrong), None)
-        item = verdict.item if again is None else again.item
-        which = f"{_of_batch(item, items)}with the inputs of --replay {draw.key:x}"
-        if again is not None:
-            self.buffers.copy(self.kernels, item, "take")
-            reason, errors = self._explained(lambda: self.samples.trial(self.buffers, draw, item))
-            raise WrongError(self.case, "samples", f"{which}: {reason}", errors)
+        which = f"with the inputs of --replay {draw.key:x}: "
+        if again := [check.item for check in self.samples.verdicts() if check.wrong]:
+            made_again = partial(self.samples.trial, self.buffers, draw, again[0])
+            raise self._explained("samples", again[0], which, made_again)
         shape, where = self.prepared.reference.shape, ""
         if verdict.first is not None:
             where = f", first {diagnosis.place(verdict.first, shape, self.case.problem)}"
         raise self.wrong(
             "samples",
-            f"{which}: {verdict.wrong:,} of {math.prod(shape):,} elements wrong{where}; right when "
-            "launched again with the same inputs",
+            f"{self._of_batch(verdict.item)}{which}{verdict.wrong:,} of {math.prod(shape):,} "
+            f"elements wrong{where}; right when launched again with the same inputs",
         )
 
     def require_untouched(self, verdicts: Sequence[SampleCheck]) -> None:
@@ -285,39 +268,30 @@ class Runnable:
 
     def result_on_host(self, trial: DeviceTrial) -> oracle.Array:
         """C in its expected shape: the sum of its parts if it has parts."""
-        if self.C.extent.words == math.prod(trial.shape):
-            values = np.empty(trial.shape, trial.dtype)
-            self.backend.read(self.C.data, values)
-            return values
-        return oracle.total(self._parts(trial))
+        C = self.C.contents().view(trial.dtype)
+        return C.reshape(trial.shape) if C.size == math.prod(trial.shape) else oracle.total(C)
 
-    def _parts(self, trial: DeviceTrial) -> oracle.Array:
-        """The partial results, one per block."""
-        values = np.empty((1, self.C.extent.words), trial.dtype)
-        self.backend.read(self.C.data, values)
-        return values
-
-    def _explained(self, on_host: Callable[[], oracle.Trial]) -> tuple[str, ErrorCells | None]:
-        """What is wrong with C, in words and as a map if C has more than one element; C is read
-        before what it should be is made."""
+    def _explained(
+        self, check: str, item: int, why: str, on_host: Callable[[], oracle.Trial]
+    ) -> WrongError:
+        """What is wrong with a product, in words and as a map if C has more than one element; C is
+        read before what it should be is made."""
+        self.buffers.copy(self.kernels, item, "take")
         C, missing = self.result_on_host(self.prepared.reference), ""
         if self.case.kernel.finish is not None:
-            parts = self._parts(self.prepared.reference)
-            if count := np.count_nonzero(parts.view(np.uint32) == UNWRITTEN):
+            parts = self.C.contents()  # one per block
+            if count := np.count_nonzero(parts == UNWRITTEN):
                 missing = f"; {count:,} of {parts.size:,} blocks wrote no partial result"
-        trial = on_host()
+        trial, errors = on_host(), None
         reason = diagnosis.explain(C, trial, self.bound, self.case) + missing
         wrong = diagnosis.wrong_elements(C, trial, self.bound)
-        if wrong.size == 1 or not wrong.any():
-            return reason, None
-        errors = error_map.make_error_map(
-            C,
-            trial.expected,
-            wrong,
-            bound=None if trial.R is None or trial.S is None else self.bound.of(trial),
-        )
-        return reason, errors
+        if wrong.size > 1 and wrong.any():
+            bound = None if trial.R is None or trial.S is None else self.bound.of(trial)
+            errors = error_map.make_error_map(C, trial.expected, wrong, bound=bound)
+        found = WrongError(self.case, check, f"{self._of_batch(item)}{why}{reason}", errors)
+        # If all are NaN, the kernel may have multiplied the old C by 0; not after right trials.
+        found.reads_C = check != "samples" and trial.C is None and bool(np.isnan(C[wrong]).all())
+        return found
 
-
-def _of_batch(item: int, items: range) -> str:
-    return f"product {item} of the batch: " if len(items) > 1 else ""
+    def _of_batch(self, item: int) -> str:
+        return f"product {item} of the batch: " if len(self.buffers.items) > 1 else ""

@@ -52,6 +52,10 @@ class Draw(NamedTuple):
     is_changed: bool = False
 
 
+#: The inputs of a launch, and the buffers that it is on.
+Placed = tuple[Buffers, Draw]
+
+
 class SampleCheck(NamedTuple):
     """How many elements of C were wrong after a launch, and the first of them.
 
@@ -82,7 +86,7 @@ class Samples:
         self.signed = {"transform", "precision"} <= checks
         #: What samples are made from.
         self.given = prepared.signed if self.signed else prepared.reference
-        self._is_matrix = self.problem.workload == workloads.DEFAULT
+        self.is_matrix = self.problem.workload == workloads.DEFAULT
         # There are enough terms for sparse rows, and the kernel takes the small ones.
         is_wide = self.contract.storage not in (*EIGHT_BITS, *INTEGERS)
         is_wide &= self.contract.exponents[0] <= -126
@@ -94,8 +98,7 @@ class Samples:
         self.partial = self.kernels.partial
         self.results = allocate(4 * 8 * _RESULTS)
         self.saved = allocate(8 * (problem.N + 1))
-        self._column: Buffer | None = None  # of A, while it is NaN
-        self._whole: Buffer | None = None  # all of A
+        self._aside: Buffer | None = None  # a column of A or all of it, while it is NaN
         self._is_hashed = False
         self._hashes: list[partial[None]] = []  # of the memory of the last launches
         self._orders: Buffer | None = None  # where the order of a product is, with its parts
@@ -104,7 +107,7 @@ class Samples:
         self._hashed: tuple[Draw, int] | None = None  # the same, if a hash shows that it still is
         self._sealed: list[tuple[Draw, int, bool, int]] = []
         self._verdicts: list[SampleCheck] = []
-        if self._is_matrix:
+        if self.is_matrix:
             lines = 4 * (problem.M + problem.N + problem.K)
             sizes = [*(lines for _ in matmul.DrawnOrder._fields), 4 * _PLACES]
             starts = [0, *itertools.accumulate(aligned(size) for size in sizes)]
@@ -140,7 +143,7 @@ class Samples:
             buffers.copy(self.kernels, item, "take")
             key = _key_of(draw.key, item)
             compared, C = blocks, buffers.C
-            if self._is_matrix:
+            if self.is_matrix:
                 assert trial.R is not None
                 assert trial.S is not None
                 (R, R_key), (S, S_key) = trial.R, trial.S
@@ -220,7 +223,7 @@ class Samples:
         only."""
         if trial.is_exact:
             return oracle.UNKNOWN
-        if not self._is_matrix:
+        if not self.is_matrix:
             return oracle.accuracy(C, trial.on_host(), bound)
         figures = np.empty((5, self.kernels.blocks * THREADS), np.float64)
         self.backend.read(self._figures, figures)
@@ -238,7 +241,7 @@ class Samples:
         problem, trial = self.problem, self.given
         rows, terms, columns = 1, problem.N, 0
         R, R_key = self.saved, 0
-        if self._is_matrix:
+        if self.is_matrix:
             assert trial.R is not None
             rows, terms, columns, (R, R_key) = problem.M, problem.K, problem.N, trial.R
         where = secrets.randbelow(rows), secrets.randbelow(terms), terms, columns, problem.alpha
@@ -256,20 +259,18 @@ class Samples:
         puts it back."""
         A = buffers.given[0]
         if whole:
-            if self._whole is None or self._whole.nbytes < A.extent.nbytes:
-                self._whole = self.prepared.allocate(A.extent.nbytes)  # padding is a kernel's own
-            aside = self._whole
-            count = A.extent.words
+            count = A.extent.words  # with the padding, which is a kernel's own
             steps = count, count, 0, 0, 1
         else:
             place = kernel_arguments.matrix(kernel, self.problem, "A").place
             count = self.problem.M * self.problem.batch
-            bytes_ = A.extent.word_bytes * count
-            aside = self._column = self._column or self.prepared.allocate(bytes_)
             first = secrets.randbelow(self.problem.K) * place.column_step
             steps = self.problem.M, count, place.lines * place.pitch, first, place.row_step
         params = {"WORD_BYTES": A.extent.word_bytes}
-        start = partial(self.kernels.start, "places.cu", "set_aside", A.data, aside, *steps)
+        nbytes = A.extent.word_bytes * count
+        if self._aside is None or self._aside.nbytes < nbytes:
+            self._aside = self.prepared.allocate(nbytes)
+        start = partial(self.kernels.start, "places.cu", "set_aside", A.data, self._aside, *steps)
         start(0, size=count, params=params)
         return partial(start, 1, size=count, params=params)
 
@@ -350,7 +351,7 @@ class Samples:
         poisoned = C.extent.words * C.extent.word_bytes // 4 if self.poison else 0
         to_C = C.data, poisoned, UNWRITTEN
         given, made = trial.inputs, [matrix.data for matrix in buffers.inputs]
-        if not self._is_matrix:
+        if not self.is_matrix:
             most = min(oracle.shifts(self.contract))
             how = key, problem.N, most, int(self.vary and draw.is_changed), made[0], made[-1]
             self._start(f"{problem.workload}_inputs", given[0], given[-1], *how, *to_C)

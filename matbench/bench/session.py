@@ -225,17 +225,14 @@ class Session:
 
     def _sustained(self, runnable: Runnable) -> Times:
         """Launches back to back, after all rounds; or they alone, if these are rotating."""
-        is_alone, seconds = self.options.rotating, self.options.sustained_s
+        is_alone = self.options.rotating
         if is_alone and not runnable.case.can_be_sustained:
             adds = runnable.case.problem.beta != 0
             why = "launches would find C of those before" if adds else "its matrices are copied"
             raise CaseError(f"--method rotating: {why}")
         with self._checked(runnable, again=not is_alone):
             launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
-            if seconds is not None:
-                taken = sustained.blocks_of(launches.block, seconds, meter)
-            else:
-                taken = sustained.rotating(launches.block, meter)
+            taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
             checks.require_same_work(runnable, taken.mean_ns, launches.per_set)
             launches.verify()
         if not is_alone:

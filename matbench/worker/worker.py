@@ -174,9 +174,8 @@ class Worker:
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
 
-    def measure(self, case: Case, which: Round = FIRST, *, is_timed: bool = True) -> Outcome:
-        """Build, check and, if it `is_timed`, time one case, in one round; later ones do not build
-        and check it."""
+    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
+        """Build, check and time one case, in one round; later ones do not build and check it."""
         from matbench.bench.session import Session
 
         is_ready = which.number > 1 and not self._is_replaced
@@ -187,10 +186,7 @@ class Worker:
         # What a kernel prints is shown once, not in each round.
         step = self._running._replace(is_heard=which.number == 1)
         try:
-            if is_timed:
-                outcome = self._do(step, Session.measure, _OpenSession(), case, which)
-            else:
-                outcome = self._do(step, Session.checked, _OpenSession(), case)
+            outcome = self._do(step, Session.measure, case, which)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:
@@ -202,26 +198,25 @@ class Worker:
         task: Callable[..., T],
         *given: Any,
         case: Case | None = None,
-        builds: tuple[Variant, ...] | None = ("plain",),
         with_inputs: bool = False,
         deadline_s: float | None = None,
         option: str | None = None,
     ) -> T:
         """What a function of the open session, and of what is `given`, returns: data.
 
-        `builds` of the `case`, by default all that its options need, are made before, and its
-        inputs if the function needs them. It may take as long as a case, or `deadline_s`, which an
-        `option` sets. `CaseError` if any of that fails.
+        The plain build of a `case` is made before, and its inputs if the function needs them. It
+        may take as long as a case, or `deadline_s`, which an `option` sets. `CaseError` if any of
+        that fails.
         """
         step = self._running._replace(deadline_s=deadline_s or self.run_s)
         step = step._replace(option=option or step.option)
         if case is not None:
-            self._make_ready(case, builds, with_inputs=with_inputs)
-        return self._do(step, task, _OpenSession(), *given)
+            self._make_ready(case, ("plain",), with_inputs=with_inputs)
+        return self._do(step, task, *given)
 
     def open(self) -> None:
         """Open the device; `CaseError` if that fails."""
-        self._do(_OPENING, _is_open, _OpenSession())
+        self._do(_OPENING, _is_open)
 
     def unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run, or has no less work than one of this kernel with
@@ -269,7 +264,7 @@ class Worker:
         self._refused.clear()
         self._warnings.clear()
         with suppress(CaseError):  # the next case fails in the same way
-            self._do(_PREPARING, Session.forget, _OpenSession())
+            self._do(_PREPARING, Session.forget)
 
     def close(self) -> None:
         self.process.kill()
@@ -289,26 +284,26 @@ class Worker:
         if key in self._refused:
             raise self._refused[key]
         if with_inputs:
-            given = case.problem, case.kernel.contract
-            self._do(_PREPARING, Session.prepare, _OpenSession(), *given)
+            self._do(_PREPARING, Session.prepare, case.problem, case.kernel.contract)
         else:
             self.open()
         try:
             with self._failing(self._building):
                 self.builders.wait(self.device, case, builds)
-            warnings = self._do(self._building, Session.build, _OpenSession(), case, builds)
+            warnings = self._do(self._building, Session.build, case, builds)
             self._warnings[case.build_key] = warnings
         except BuildError as error:
             self._refused[key] = error
             raise
 
     def _do(self, step: _Step, task: Callable[..., T], *given: Any) -> T:
+        """What a function of the open session, and of what is `given`, returns."""
         is_heard = step.is_heard
         if self._rest is not None:
             self._rest.close()
         try:
             with self._failing(step):
-                answer = self.process.call(task, *given, timeout_s=step.deadline_s)
+                answer = self.process.call(task, _OpenSession(), *given, timeout_s=step.deadline_s)
             if step.doing == self._running.doing and self.device.kind == "cpu":
                 self._require_clock()
             return answer

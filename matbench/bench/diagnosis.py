@@ -56,13 +56,10 @@ Mask = npt.NDArray[np.bool_]
 
 def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
     """Where C is wrong, in the shape of the trial."""
-    right: Mask
     if trial.exact is not None:
-        right = trial.exact == C
-    else:
-        with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.expected) <= bound.of(trial)
-    return ~right
+        return np.asarray(trial.exact != C)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(~(np.abs(C - trial.expected) <= bound.of(trial)))
 
 
 def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
@@ -105,8 +102,10 @@ def _number(value: np.generic) -> str:
 
 def patterns(C: Array, expected: Array, wrong: Mask, params: Mapping[str, int]) -> list[str]:
     """The patterns of the wrong elements, in words; the most informative first."""
-    moved, offset = _rearranged(C, expected, wrong), _offset(C, expected, wrong)
-    return [*filter(None, (_nan(C, wrong), moved, offset, region(wrong, params)))]
+    said = [_nan(C, wrong)]
+    if wrong.sum() > 2:
+        said += [_rearranged(C, expected, wrong), _offset(C, expected, wrong)]
+    return [*filter(None, (*said, region(wrong, params)))]
 
 
 def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
@@ -205,8 +204,6 @@ def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
             error = np.abs(actual - meant)[looked_at]
             return bool((error <= 1e-4 * np.abs(meant)[looked_at] + 1e-30).mean() > 0.9)
 
-    if wrong.sum() < 3:
-        return None
     rows, columns = expected.shape
     if rows == 1 or columns == 1:  # the transpose has the same elements
         actual, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
@@ -222,8 +219,6 @@ def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
 
 def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
     """One number that is added to every wrong element, or multiplies it."""
-    if wrong.sum() < 3:
-        return None
     with np.errstate(all="ignore"):
         actual, meant = C[wrong].astype(np.float64), expected[wrong].astype(np.float64)
         if not np.isfinite(actual).all():
@@ -266,14 +261,11 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
         "only in the last row": wrong[:-1],
         "only in the last column": wrong[:, :-1],
         "only in the last row and the last column": wrong[:-1, :-1],
-        **{
-            f"only at the edge, beyond whole multiples of {name} = {value}": (
-                wrong[: rows // value * value, : columns // value * value]
-            )
-            for name, value in params.items()
-            if value > 1
-        },
     }
+    for name, value in params.items():
+        if value > 1:
+            text = f"only at the edge, beyond whole multiples of {name} = {value}"
+            insides[text] = wrong[: rows // value * value, : columns // value * value]
     for text, inside in insides.items():
         if inside.size and not inside.any():
             return text
@@ -286,12 +278,10 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
 
 def _periodic(elements: Mask) -> str | None:
     """The rows and columns of each period that they lie in."""
-    names = ("row", "column" if len(elements) > 1 else "element")
-    lines = (
-        _repeated(np.asarray(elements.any(axis=axis)), name)
-        for axis, name in zip((1, 0), names, strict=True)
-    )
-    return ", ".join(filter(None, lines)) or None
+    rows = _repeated(np.asarray(elements.any(axis=1)), "row")
+    name = "column" if len(elements) > 1 else "element"
+    columns = _repeated(np.asarray(elements.any(axis=0)), name)
+    return ", ".join(filter(None, (rows, columns))) or None
 
 
 # -- C as another product, or as what usual mistakes lead to ---------------------------------------
@@ -300,10 +290,8 @@ def _periodic(elements: Mask) -> str | None:
 def _recognised(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     """What C is, in words; None if it is not recognised."""
     problem = case.problem
-    size = problem.M * problem.N * problem.K
-    if problem.workload != "matmul" or size > MOST_OPERATIONS or trial.S is None:
-        return None
-    if not np.isfinite(C).all():
+    is_small = problem.M * problem.N * problem.K <= MOST_OPERATIONS
+    if problem.workload != "matmul" or not is_small or trial.S is None or not np.isfinite(C).all():
         return None
     R, S = trial.sums
     for text, actual, wanted in _candidates(C, trial, case):
@@ -434,11 +422,8 @@ def _read(matrix: Array, name: str, stored: Placing, other: Placing) -> Array:
 
 def _words(stored: Placing, other: Placing) -> str:
     """The front matter that fits it; of another transpose alone also the mistake that it may be."""
-    keys = []
-    if other.layout != stored.layout:
-        keys.append(f'layout = "{other.layout}"')
-    if other.transpose != stored.transpose:
-        keys.append(f'transpose = "{other.transpose}"')
+    named = [key for key in ("layout", "transpose") if getattr(other, key) != getattr(stored, key)]
+    keys = [f'{key} = "{getattr(other, key)}"' for key in named]
     by = ", column-major" if other.layout == "column-major" else ""
     pairs = zip("AB", stored.transpose, other.transpose, strict=True)
     turned = [name for name, before, after in pairs if before != after]

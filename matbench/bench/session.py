@@ -17,7 +17,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import block_times, limits
-from matbench.backends.protocol import VARIANTS, Backend, Program, Variant
+from matbench.backends.protocol import VARIANTS, Backend, Program, Variant, Variants
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
@@ -67,7 +67,7 @@ class Session:
         self.kernels = kernels or DeviceKernels(backend)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
-        self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
+        self._built: dict[tuple[BuildKey, int, Variants | None], Built] = {}
         self._beside: Session | None = None  # keeps another problem beside the measured one
         self._bandwidth: limits.Bandwidth | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
@@ -90,7 +90,7 @@ class Session:
         )  # fmt: skip
         self._samples = Samples(self._prepared, self.options.checks)
 
-    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> tuple[str, ...]:
+    def build(self, case: Case, variants: Variants | None = None) -> tuple[str, ...]:
         """Compile the builds needed for the case, and return the warnings; `BuildError` has the
         compiler's message."""
         return self._build(case, variants).program.warnings
@@ -104,7 +104,7 @@ class Session:
         case: Case,
         which: Round = FIRST,
         times_of: Callable[[Runnable], Times] | None = None,
-        variants: tuple[Variant, ...] | None = None,
+        variants: Variants | None = None,
     ) -> Outcome:
         """Check and time a case in a round, or as `times_of` it does; `CaseError` if the kernel
         could not run.
@@ -336,7 +336,7 @@ class Session:
             samples.compare(buffers, draw, bound, accuracy=accuracy)
         samples.verdicts()
 
-    def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
+    def _build(self, case: Case, variants: Variants | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
         key = case.build_key, width, variants
         if key in self._built:

@@ -41,7 +41,7 @@ from matbench.worker.rounds import Rounds, Visit, in_rounds
 from matbench.worker.scheduler import TaskGroup, at_the_same_time
 
 if TYPE_CHECKING:
-    from matbench.backends.protocol import Variant
+    from matbench.backends.protocol import Variants
     from matbench.bench.session import Session
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ class Worker:
         self._late = late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
-        self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
+        self._refused: dict[tuple[BuildKey, Variants | None], BuildError] = {}
 
     def measure(self, case: Case, which: Round = FIRST) -> Outcome:
         """Build, check and time one case, in one round; later ones do not build and check it."""
@@ -271,9 +271,7 @@ class Worker:
         if self._rest is not None:
             self._rest.close()
 
-    def _make_ready(
-        self, case: Case, builds: tuple[Variant, ...] | None, *, with_inputs: bool
-    ) -> None:
+    def _make_ready(self, case: Case, builds: Variants | None, *, with_inputs: bool) -> None:
         """Make a case's builds, and its inputs, also in a process that has replaced another.
 
         A kernel that did not compile is not compiled again for another problem.

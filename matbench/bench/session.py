@@ -229,7 +229,8 @@ class Session:
             launches.verify()
         if not is_alone:
             return Times(sustained=taken)
-        timing = timing_of(taken.blocks_ns, launches.seed, rotating=True)
+        timing = timing_of(taken.blocks_ns, launches.seed)
+        timing = msgspec.structs.replace(timing, rotating=True)
         return self._judged(runnable, timing)._replace(hot=timing, sustained=taken)
 
     def _judged(self, runnable: Runnable, timing: Timing, *, is_cold: bool = False) -> Times:

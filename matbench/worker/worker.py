@@ -140,27 +140,16 @@ _CLOCK_NS = 10_000_000
 
 
 class Worker:
-    """Runs one device's cases, one after the other; any failure becomes an outcome."""
+    """Runs one device's cases for a pool, one after the other; any failure becomes an outcome."""
 
     #: What the worker that was last asked for anything is doing.
     doing: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        device: DeviceInfo,
-        options: Options,
-        deadlines: Deadlines,
-        builders: Builders,
-        listener: Listener | None,
-        late: defaultdict[BuildKey, list[Problem]],
-        *,
-        is_apart: bool = False,
-    ) -> None:
+    def __init__(self, pool: WorkerPool, device: DeviceInfo, *, is_apart: bool) -> None:
         self.device = device
+        self.options, self.builders, self.listener = pool.options, pool.builders, pool.listener
+        options, deadlines = pool.options, pool.deadlines
         self._rest = ExitStack() if is_apart else None
-        self.options = options
-        self.builders = builders
-        self.listener = listener
         self.process = WorkerProcess(_begin, device, options, is_apart, leads=is_apart)
         self._building = _Step("building", deadlines.build_s, deadlines.option, "compiler")
         kinds = options.cold + options.hot if options.timed else 0
@@ -169,7 +158,7 @@ class Worker:
         self.run_s += TIMES_SUSTAINED * (options.sustained_s or _ROTATING_S * options.rotating)
         self._running = _Step("running", self.run_s, deadlines.option, "kernel")
         self.gives_up = deadlines.gives_up
-        self._late = late
+        self._late = pool.late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, Variants | None], BuildError] = {}
@@ -179,8 +168,7 @@ class Worker:
         from matbench.bench.session import Session
 
         is_ready = which.number > 1 and not self._is_replaced
-        unfit = None if is_ready else self.unfit(case)
-        if unfit is not None:
+        if not is_ready and (unfit := self.unfit(case)) is not None:
             return unfit
         self._is_replaced = False
         # What a kernel prints is shown once, not in each round.
@@ -272,10 +260,8 @@ class Worker:
             self._rest.close()
 
     def _make_ready(self, case: Case, builds: Variants | None, *, with_inputs: bool) -> None:
-        """Make a case's builds, and its inputs, also in a process that has replaced another.
-
-        A kernel that did not compile is not compiled again for another problem.
-        """
+        """Make a case's builds, and its inputs, also in a process that has replaced another. A
+        kernel that did not compile is not compiled again for another problem."""
         from matbench.bench.session import Session
 
         key = case.build_key, builds
@@ -406,7 +392,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self.listener = listener
         self.workers: dict[tuple[str, str], Worker] = {}
         self.builders = Builders(deadlines.build_s, builders)
-        self._late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
+        #: What missed its deadline, in any worker.
+        self.late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
         self._threads = ThreadPoolExecutor(_MOST_DEVICES)
 
     def __exit__(self, *_: object) -> None:
@@ -418,8 +405,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
         """The worker that owns a device. A function on the host has one of its own, because what
         its code leaves in its process must not affect other kernels."""
-        is_apart = kernel is not None and kernel.kind.is_apart
-        function = ""
+        function, is_apart = "", kernel is not None and kernel.kind.is_apart
         if kernel is not None and is_apart:
             function = repr((kernel.path, kernel.entry, kernel.source, kernel.includes))
         key = device.label, function
@@ -427,10 +413,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]
             if is_apart and len(others) >= self.most_apart:
                 self.workers.pop(others[0]).close()
-            self.workers[key] = Worker(
-                device, self.options, self.deadlines, self.builders, self.listener, self._late,
-                is_apart=is_apart,
-            )  # fmt: skip
+            self.workers[key] = Worker(self, device, is_apart=is_apart)
         return self.workers[key]
 
     def distribute(
@@ -439,11 +422,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         do: Callable[[Worker, T], R],
         kernel: Kernel | None = None,
     ) -> Iterator[tuple[T, R]]:
-        """Every task of the groups with its result, as soon as a device has done it.
-
-        GPUs work at the same time: then `do` is called in other threads, one for each. If all
-        tasks are of one `kernel`, they have its worker.
-        """
+        """The `results` of all tasks, each done by a device's worker; if all are of one `kernel`,
+        they have its worker."""
         return results(
             groups, lambda info, task: do(self.worker(info, kernel), task), self._threads
         )
@@ -467,7 +447,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
 
     def forget(self) -> None:
         """Let go of what is kept of earlier kernels; those to come are compiled again."""
-        self._late.clear()
+        self.late.clear()
         self.builders.forget()
         for worker in [*self.workers.values()]:
             worker.forget()

@@ -67,10 +67,8 @@ class Block(NamedTuple):
 
 
 class Meter:
-    """What a device says of itself while it works, read by a thread of its own.
-
-    `idle_w` is its power while nothing runs on it, in watts.
-    """
+    """What a device says of itself while it works, read by a thread of its own; `idle_w` is its
+    power while nothing runs on it, in watts."""
 
     def __init__(self, backend: Backend, idle_w: float | None) -> None:
         self.backend = backend
@@ -148,10 +146,8 @@ def idle_w(backend: Backend) -> float | None:
 
 
 def blocks_of(run: Callable[[float], Block], seconds: float | None, meter: Meter) -> Sustained:
-    """The blocks of one case, which take so many seconds together, once the device is steady.
-
-    Without `seconds`, as NVIDIA's guidelines ask: a longer warm-up, and more than 1,000 launches.
-    """
+    """The blocks of one case, which take so many seconds together, once the device is steady;
+    without `seconds`, as NVIDIA's guidelines ask: a longer warm-up, and over 1,000 launches."""
     count, launches, warm_up_s = _GUIDED_BLOCKS, _GUIDED_LAUNCHES, _GUIDED_WARM_UP_S
     if seconds is not None:
         count, launches, warm_up_s = _BLOCKS, 0, 0.0

@@ -34,11 +34,8 @@ from matbench.workloads import oracle
 
 @dataclass(eq=False)
 class Contender:
-    """A kernel, or a version of one, at its fastest parameters on one problem.
-
-    The `note` says which others were tried; without an `outcome` there were none, and it was not
-    looked at.
-    """
+    """A kernel, or a version of one, at its fastest parameters on one problem. The `note` says
+    which others were tried; without an `outcome` there were none, and it was not looked at."""
 
     label: str
     case: Case
@@ -129,10 +126,8 @@ class _Side:
 def compare(
     workers: Sequence[Worker], cases: Sequence[Case], plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
-    """Check both and time them in turns; without a comparison if one cannot run.
-
-    `workers`: that of each case, which may be the same.
-    """
+    """Check both, each by its worker, which may be the same, and time them in turns; without a
+    comparison if one cannot run."""
     (baseline, candidate), (worker, other) = cases, workers
 
     def neither(reason: str) -> ComparisonRecord:

@@ -149,10 +149,8 @@ class WorkerProcess:
             return self._running
 
     def call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost.
-
-        The next call finds another one then.
-        """
+        """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost,
+        and the next call finds another one."""
         try:
             process, connection = self.start()
             with suppress(OSError):  # it has just ended; how is found below

@@ -78,7 +78,8 @@ class Address(NamedTuple):
 
 Argument = Buffer | TensorMap | Array | Handle | int | float
 Variant = Literal["plain", "clocked", "staggered", "reordered"]
-VARIANTS: tuple[Variant, ...] = ("plain", "clocked", "staggered", "reordered")
+Variants = tuple[Variant, ...]
+VARIANTS: Variants = ("plain", "clocked", "staggered", "reordered")
 
 #: A block's stamp: start and end in ticks, start and end in ns, the multiprocessor.
 STAMP_WORDS = 5

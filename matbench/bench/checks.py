@@ -152,18 +152,17 @@ def repeat(runnable: Runnable) -> None:
 
 def not_deterministic(runnable: Runnable) -> WrongError:
     """Where results on the reference differ: it is run again until they do."""
-    results = []
+    first = runnable.result.contents()
     for _ in range(_MOST_RUNS):
+        runnable.run(Draw(runnable.prepared.reference))
         C = runnable.result.contents()
-        results.append(C)
-        places = np.flatnonzero(results[0] != C)
+        places = np.flatnonzero(first != C)
         if places.size:
             at = f"at offset {places[0]:,} of C"
             if runnable.buffers.own is None:
                 at = diagnosis.place(int(places[0]), runnable.shape, runnable.case.problem)
             found = f"{places.size:,} of {C.size:,} elements differ, first {at}"
             break
-        runnable.run(Draw(runnable.prepared.reference))
     else:
         found = f"C differed once, not in {_MOST_RUNS} more"
     return runnable.wrong(
@@ -179,14 +178,11 @@ AFTER_TIMING: tuple[Callable[[Runnable], None], ...] = (repeat, Runnable.require
 def impossible(
     runnable: Runnable, timing: Timing, bandwidth: limits.Bandwidth | None, *, is_cold: bool
 ) -> tuple[str, ...]:
-    """No times that the device cannot reach.
-
-    If the limit is less certain, as for hot samples of a GPU, there is only a note.
-    """
+    """No times that the device cannot reach. If the limit is less certain, as for hot samples of a
+    GPU, there is only a note."""
     info, case, problem = runnable.backend.info, runnable.case, runnable.case.problem
-    if timing.median_ns is None or "impossible" not in runnable.options.checks:
-        return ()
-    if problem.alpha == 0:  # no multiplications or reads are needed then
+    has_work = problem.alpha != 0  # else no multiplications or reads are needed
+    if timing.median_ns is None or not has_work or "impossible" not in runnable.options.checks:
         return ()
     workload, contract = workloads.workload_of(problem), case.kernel.contract
     operations = workload.operations(problem)
@@ -243,9 +239,8 @@ def require_any_order(runnable: Runnable) -> bool:
         raise runnable.wrong("reordered", f"a race: {_AT_ONCE}, {at}") from None
     require(partial(_run, runnable, overlaps=overlaps), why=of_threads)
     if any(overlaps) and "atomic" not in code:
-        many = (
-            f"{overlaps[0]:,} elements of C are each" if overlaps[0] > 1 else "an element of C is"
-        )
+        count = overlaps[0]
+        many = f"{count:,} elements of C are each" if count > 1 else "an element of C is"
         what = f"{many} written by several blocks, {at}"
         raise runnable.wrong("reordered", f"a race: {what}; use `atomicAdd`, or one block for each")
     for order in MIRRORED, STRIDED:
@@ -353,14 +348,9 @@ def _longer_ns(runnable: Runnable, repeated_ns: float) -> float:
         if is_cpu:
             runnable.backend.synchronize()
 
-    works = [
-        Work(
-            [Call(partial(run, between=between), runs_on_host=is_cpu)],
-            hold=lambda: runnable.kernels.hold(_HOLD_NS),
-        )
-        for between in (True, False)
-    ]
-    changed_ns, same_ns = (
-        min(runnable.backend.timed_ns(work) for _ in range(tries)) for work in works
-    )
-    return (changed_ns - same_ns) / (2 * pairs)
+    def least_ns(*, between: bool) -> float:
+        call = Call(partial(run, between=between), runs_on_host=is_cpu)
+        work = Work([call], hold=partial(runnable.kernels.hold, _HOLD_NS))
+        return min(runnable.backend.timed_ns(work) for _ in range(tries))
+
+    return (least_ns(between=True) - least_ns(between=False)) / (2 * pairs)

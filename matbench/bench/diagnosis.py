@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import get_args
 
@@ -56,13 +56,10 @@ Mask = npt.NDArray[np.bool_]
 
 def wrong_elements(C: Array, trial: Trial, bound: Bound) -> Mask:
     """Where C is wrong, in the shape of the trial."""
-    right: Mask
     if trial.exact is not None:
-        right = trial.exact == C
-    else:
-        with np.errstate(invalid="ignore", over="ignore"):
-            right = np.abs(C - trial.expected) <= bound.of(trial)
-    return ~right
+        return np.asarray(trial.exact != C)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(~(np.abs(C - trial.expected) <= bound.of(trial)))
 
 
 def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
@@ -80,11 +77,10 @@ def explain(C: Array, trial: Trial, bound: Bound, case: Case) -> str:
     where = place(first, wrong.shape, case.problem)
     if where == "C":
         return "; ".join(filter(None, [f"C is wrong: {values}", _nan(C, wrong)]))
-    parts = [f"{count:,} of {wrong.size:,} elements wrong", f"first {where}: {values}"]
+    number = f"{count:,} of {wrong.size:,} elements wrong; first {where}: {values}"
     multiple, like = _multiple(C, trial, bound), likeness(C, trial, bound, case)
-    parts += [multiple] if multiple else []
     said = patterns(C, expected, wrong, case.params) if like is None else [like]
-    return "; ".join(parts + said)
+    return "; ".join(filter(None, (number, multiple, *said)))
 
 
 def likeness(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
@@ -106,16 +102,10 @@ def _number(value: np.generic) -> str:
 
 def patterns(C: Array, expected: Array, wrong: Mask, params: Mapping[str, int]) -> list[str]:
     """The patterns of the wrong elements, in words; the most informative first."""
-    return [
-        text
-        for text in (
-            _nan(C, wrong),
-            _rearranged(C, expected, wrong),
-            _offset(C, expected, wrong),
-            region(wrong, params),
-        )
-        if text
-    ]
+    said = [_nan(C, wrong)]
+    if wrong.sum() > 2:
+        said += [_rearranged(C, expected, wrong), _offset(C, expected, wrong)]
+    return [*filter(None, (*said, region(wrong, params)))]
 
 
 def _multiple(C: Array, trial: Trial, bound: Bound) -> str | None:
@@ -196,15 +186,10 @@ def _nan(C: Array, wrong: Mask) -> str | None:
     """Where NaNs came from, as far as their payloads show it."""
     words = C.view(np.uint64) >> np.uint64(32) if C.itemsize == 8 else C.view(np.uint32)
     bits = words[wrong & np.isnan(C)]
-    said, explained = [], 0
-    for payload, origin in _ORIGINS.items():
-        count = int((bits == payload).sum())
-        explained += count
-        if count:
-            said.append(f"{count:,} {origin}")
-    if bits.size > explained:
-        said.append(f"{bits.size - explained:,} NaN, as from out-of-bounds or uninitialised reads")
-    return ", ".join(said) or None
+    counts = {origin: int((bits == payload).sum()) for payload, origin in _ORIGINS.items()}
+    others = bits.size - sum(counts.values())
+    counts["NaN, as from out-of-bounds or uninitialised reads"] = others
+    return ", ".join(f"{count:,} {origin}" for origin, count in counts.items() if count) or None
 
 
 def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
@@ -219,8 +204,6 @@ def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
             error = np.abs(actual - meant)[looked_at]
             return bool((error <= 1e-4 * np.abs(meant)[looked_at] + 1e-30).mean() > 0.9)
 
-    if wrong.sum() < 3:
-        return None
     rows, columns = expected.shape
     if rows == 1 or columns == 1:  # the transpose has the same elements
         actual, meant, off = C.ravel(), expected.ravel(), wrong.ravel()
@@ -229,17 +212,13 @@ def _rearranged(C: Array, expected: Array, wrong: Mask) -> str | None:
         if near(actual[:-1], meant[1:], off[:-1]):
             return "shifted by one, towards the start"
         return "reversed" if near(actual, meant[::-1], off) else None
-    if rows == columns and near(C, expected.T, wrong):
-        return "transposed"
-    if near(C, np.ascontiguousarray(expected.T).reshape(rows, columns), wrong):
-        return "transposed (stored in column-major order)"
-    return None
+    if not near(C, expected.T.reshape(rows, columns), wrong):
+        return None
+    return "transposed" if rows == columns else "transposed (stored in column-major order)"
 
 
 def _offset(C: Array, expected: Array, wrong: Mask) -> str | None:
     """One number that is added to every wrong element, or multiplies it."""
-    if wrong.sum() < 3:
-        return None
     with np.errstate(all="ignore"):
         actual, meant = C[wrong].astype(np.float64), expected[wrong].astype(np.float64)
         if not np.isfinite(actual).all():
@@ -282,14 +261,11 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
         "only in the last row": wrong[:-1],
         "only in the last column": wrong[:, :-1],
         "only in the last row and the last column": wrong[:-1, :-1],
-        **{
-            f"only at the edge, beyond whole multiples of {name} = {value}": (
-                wrong[: rows // value * value, : columns // value * value]
-            )
-            for name, value in params.items()
-            if value > 1
-        },
     }
+    for name, value in params.items():
+        if value > 1:
+            text = f"only at the edge, beyond whole multiples of {name} = {value}"
+            insides[text] = wrong[: rows // value * value, : columns // value * value]
     for text, inside in insides.items():
         if inside.size and not inside.any():
             return text
@@ -302,12 +278,10 @@ def _edge(wrong: Mask, params: Mapping[str, int]) -> str | None:
 
 def _periodic(elements: Mask) -> str | None:
     """The rows and columns of each period that they lie in."""
-    names = ("row", "column" if len(elements) > 1 else "element")
-    lines = (
-        _repeated(np.asarray(elements.any(axis=axis)), name)
-        for axis, name in zip((1, 0), names, strict=True)
-    )
-    return ", ".join(filter(None, lines)) or None
+    rows = _repeated(np.asarray(elements.any(axis=1)), "row")
+    name = "column" if len(elements) > 1 else "element"
+    columns = _repeated(np.asarray(elements.any(axis=0)), name)
+    return ", ".join(filter(None, (rows, columns))) or None
 
 
 # -- C as another product, or as what usual mistakes lead to ---------------------------------------
@@ -316,20 +290,11 @@ def _periodic(elements: Mask) -> str | None:
 def _recognised(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     """What C is, in words; None if it is not recognised."""
     problem = case.problem
-    size = problem.M * problem.N * problem.K
-    if problem.workload != "matmul" or size > MOST_OPERATIONS or trial.S is None:
+    is_small = problem.M * problem.N * problem.K <= MOST_OPERATIONS
+    if problem.workload != "matmul" or not is_small or trial.S is None or not np.isfinite(C).all():
         return None
-    if not np.isfinite(C).all():
-        return None
-    A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
-    added: Float64 | float = 0.0 if trial.C is None else trial.C.astype(np.float64)
-    roundings = []  # of operands, to usual bits
-    if trial.typical is None and case.kernel.contract.storage == case.kernel.precision == "float32":
-        for bits, whole in product(_USUAL_BITS, (np.rint, np.trunc)):
-            a, b = (_kept(matrix, bits, whole) for matrix in (A, B))
-            roundings.append((_like_rounded(bits, case, exactly=True), a, b))
     R, S = trial.sums
-    for text, actual, wanted in _candidates(C, A, B, added, case, roundings):
+    for text, actual, wanted in _candidates(C, trial, case):
         if actual.shape != wanted.shape:
             continue
         # All of C is that, within the error bound for terms of any sign, and far nearer to it than
@@ -342,18 +307,12 @@ def _recognised(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
     return None
 
 
-def _candidates(
-    C: Array,
-    A: Float64,
-    B: Float64,
-    added: Float64 | float,
-    case: Case,
-    roundings: Iterable[tuple[str, Float64, Float64]],
-) -> Iterator[tuple[str, Array, Float64]]:
+def _candidates(C: Array, trial: Trial, case: Case) -> Iterator[tuple[str, Array, Float64]]:
     """Descriptions of what C may be, with C as it would be read then, and its expected value."""
-    problem = case.problem
-    alpha, beta = problem.alpha, problem.beta
+    A, B = (matrix.astype(np.float64) for matrix in trial.inputs)
+    alpha, beta = case.problem.alpha, case.problem.beta
     AB = A @ B
+    added = np.zeros_like(AB) if trial.C is None else trial.C.astype(np.float64)
     if alpha != 1:
         yield "as if alpha were 1", C, AB + beta * added
     if beta != 0:
@@ -361,11 +320,12 @@ def _candidates(
         yield "as if beta were 1", C, alpha * AB + added
     elif case.kernel.reads:
         yield "C is added, as if beta were 1", C, alpha * AB + added
+    is_float32 = case.kernel.contract.storage == case.kernel.precision == "float32"
+    rounded = _rounded(A, B, case) if is_float32 and trial.typical is None else ()
     of_terms = _of_terms((C - beta * added) / alpha, A, B) if alpha else ()
-    for text, a, b in (*_mistakes(A, B), *roundings, *of_terms):
+    for text, a, b in (*_mistakes(A, B), *rounded, *of_terms):
         yield text, C, alpha * (a @ b) + beta * added
-    stored = case.kernel.placing
-    seen = set()
+    stored, seen = case.kernel.placing, set()
     for layout, transpose in product(get_args(Layout), get_args(Transpose)):
         other = Placing(layout, transpose)
         if (layout, transpose) == (stored.layout, stored.transpose):
@@ -374,7 +334,7 @@ def _candidates(
         if np.array_equal(a, A) and np.array_equal(b, B):
             continue  # only C's layout differs: it is transposed, which is reported elsewhere
         c = _read(C, "C", stored, other)
-        wanted = alpha * (a @ b) + (beta * _read(added, "C", stored, other) if beta else 0.0)
+        wanted = alpha * (a @ b) + beta * _read(added, "C", stored, other)
         key = c.tobytes(), wanted.tobytes()
         if key not in seen:
             seen.add(key)
@@ -392,6 +352,12 @@ def _mistakes(A: Float64, B: Float64) -> Iterator[tuple[str, Float64, Float64]]:
             yield said.format("A", tile, tile), _turned(a, tile)[: len(A)], b[:, : B.shape[1]]
         if max(B.shape) > tile:
             yield said.format("B", tile, tile), a[: len(A)], _turned(b, tile)[:, : B.shape[1]]
+
+
+def _rounded(A: Float64, B: Float64, case: Case) -> Iterator[tuple[str, Float64, Float64]]:
+    """Operands rounded, or truncated, to usual bits."""
+    for bits, whole in product(_USUAL_BITS, (np.rint, np.trunc)):
+        yield _like_rounded(bits, case, exactly=True), _kept(A, bits, whole), _kept(B, bits, whole)
 
 
 def _kept(matrix: Array, bits: int, made_whole: np.ufunc = np.rint) -> Float64:
@@ -445,11 +411,8 @@ def _turned(matrix: Float64, tile: int) -> Float64:
     return turned.reshape(matrix.shape)
 
 
-def _read(X: Array | float, name: str, stored: Placing, other: Placing) -> Array:
+def _read(matrix: Array, name: str, stored: Placing, other: Placing) -> Array:
     """A matrix stored in the layout `stored`, read as if it were in the layout `other`."""
-    matrix = np.asarray(X)
-    if matrix.ndim == 0:
-        return matrix
     place, meant = (placing.place(name, *matrix.shape) for placing in (stored, other))
     memory = np.ascontiguousarray(matrix if place.column_step == 1 else matrix.T).ravel()
     by_rows = meant.column_step == 1
@@ -459,11 +422,8 @@ def _read(X: Array | float, name: str, stored: Placing, other: Placing) -> Array
 
 def _words(stored: Placing, other: Placing) -> str:
     """The front matter that fits it; of another transpose alone also the mistake that it may be."""
-    keys = []
-    if other.layout != stored.layout:
-        keys.append(f'layout = "{other.layout}"')
-    if other.transpose != stored.transpose:
-        keys.append(f'transpose = "{other.transpose}"')
+    named = [key for key in ("layout", "transpose") if getattr(other, key) != getattr(stored, key)]
+    keys = [f'{key} = "{getattr(other, key)}"' for key in named]
     by = ", column-major" if other.layout == "column-major" else ""
     pairs = zip("AB", stored.transpose, other.transpose, strict=True)
     turned = [name for name, before, after in pairs if before != after]

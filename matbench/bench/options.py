@@ -31,7 +31,7 @@ class Options(msgspec.Struct, frozen=True):
     take their turn; by default 5 times on a GPU, and 7 on a CPU. `replay`: the key of a sample,
     which is launched once, without timing. `sustained_s`: for how long launches are also timed
     without a pause, once the device is steady; None: not at all. `rotating`: they are by these
-    alone, as `sustained.rotating` has it.
+    alone, as `sustained.blocks_of` has it.
     """
 
     timed: bool = True

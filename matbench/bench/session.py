@@ -11,13 +11,13 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from matbench import workloads
 from matbench.analysis import block_times, limits
-from matbench.backends.protocol import Backend, Program, Variant
+from matbench.backends.protocol import VARIANTS, Backend, Program, Variant, Variants
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
@@ -34,28 +34,25 @@ from matbench.model import BuildKey, Case, NumericContract, Problem
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome, Timing
 from matbench.workloads import oracle
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Step = TypeVar("Step", bound=Callable[..., Any])
 
 _NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the one before"
 
 
-def _turn(
-    step: Callable[Concatenate[Session, P], T],
-) -> Callable[Concatenate[Session, P], T | Outcome]:
+def _turn(step: Step) -> Step:
     """A step of cases that take turns: if one is wrong its outcome, and no more turns."""
 
     @functools.wraps(step)
-    def taken(session: Session, /, *given: P.args, **named: P.kwargs) -> T | Outcome:
+    def taken(session: Session, *given: Any) -> Any:
         try:
-            return step(session, *given, **named)
+            return step(session, *given)
         except (WrongError, CaseError) as error:
             session._turns.__exit__(type(error), error, error.__traceback__)
             if isinstance(error, CaseError):
                 raise
-            return session._outcome(error.case, wrong=error)
+            return session._outcome(error.case, session._build(error.case), wrong=error)
 
-    return taken
+    return cast(Step, taken)
 
 
 class Session:
@@ -70,7 +67,7 @@ class Session:
         self.kernels = kernels or DeviceKernels(backend)
         self._prepared: Prepared | None = None
         self._samples: Samples | None = None
-        self._built: dict[tuple[BuildKey, int, tuple[Variant, ...] | None], Built] = {}
+        self._built: dict[tuple[BuildKey, int, Variants | None], Built] = {}
         self._beside: Session | None = None  # keeps another problem beside the measured one
         self._bandwidth: limits.Bandwidth | None = None
         self._reading_C: set[BuildKey] = set()  # builds that were found to read C at beta = 0
@@ -82,9 +79,9 @@ class Session:
     def prepare(self, problem: Problem, contract: NumericContract) -> None:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         known, asked = self._prepared, (problem, contract)
-        if known is not None and not known.is_spoiled and (known.problem, known.contract) == asked:
-            return
         if known is not None:
+            if not known.is_spoiled and (known.problem, known.contract) == asked:
+                return
             self._prepared = None
             known.release()
         self._prepared = Prepared(
@@ -93,7 +90,7 @@ class Session:
         )  # fmt: skip
         self._samples = Samples(self._prepared, self.options.checks)
 
-    def build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> tuple[str, ...]:
+    def build(self, case: Case, variants: Variants | None = None) -> tuple[str, ...]:
         """Compile the builds needed for the case, and return the warnings; `BuildError` has the
         compiler's message."""
         return self._build(case, variants).program.warnings
@@ -107,7 +104,7 @@ class Session:
         case: Case,
         which: Round = FIRST,
         times_of: Callable[[Runnable], Times] | None = None,
-        variants: tuple[Variant, ...] | None = None,
+        variants: Variants | None = None,
     ) -> Outcome:
         """Check and time a case in a round, or as `times_of` it does; `CaseError` if the kernel
         could not run.
@@ -141,8 +138,8 @@ class Session:
                 if again.status == "measured":
                     return again
                 self._reading_C.discard(case.build_key)  # there is another mistake
-            return self._outcome(case, runnable.accuracy, variants=variants, wrong=wrong)
-        return self._outcome(case, runnable.accuracy, times, variants=variants)
+            return self._outcome(case, built, runnable.accuracy, wrong=wrong)
+        return self._outcome(case, built, runnable.accuracy, times)
 
     def _timed(self, which: Round, runnable: Runnable) -> Times:
         """Sample until the medians are known; in the first round, time the blocks, too."""
@@ -166,16 +163,11 @@ class Session:
                 with contextlib.suppress(CaseError):  # no block has an end stamp
                     blocks = block_times.brief(sample, backend.info, clock_is_sm=is_sm)
             launches.verify()
-        notes = self._impossible(runnable, timing, is_cold=options.cold)
+        times = self._judged(runnable, timing, is_cold=options.cold)
         if options.sustained_s is not None and runnable.case.problem.beta:
-            notes += (_NOT_SUSTAINED,)
-        return Times(
-            cold=timings.get(True),
-            hot=timings.get(False),
-            blocks=blocks,
-            copy_bytes_per_s=self._bandwidth and self._bandwidth.copy_bytes_per_s,
-            notes=notes,
-            host_ns=launches.host_ns,
+            times = times._replace(notes=(*times.notes, _NOT_SUSTAINED))
+        return times._replace(
+            cold=timings.get(True), hot=timings.get(False), blocks=blocks, host_ns=launches.host_ns
         )
 
     def forget(self) -> None:
@@ -225,35 +217,32 @@ class Session:
 
     def _sustained(self, runnable: Runnable) -> Times:
         """Launches back to back, after all rounds; or they alone, if these are rotating."""
-        is_alone, seconds = self.options.rotating, self.options.sustained_s
+        is_alone = self.options.rotating
         if is_alone and not runnable.case.can_be_sustained:
             adds = runnable.case.problem.beta != 0
             why = "launches would find C of those before" if adds else "its matrices are copied"
             raise CaseError(f"--method rotating: {why}")
         with self._checked(runnable, again=not is_alone):
             launches, meter = launches_of(runnable), sustained.Meter(self.backend, self.idle_w)
-            if seconds is not None:
-                taken = sustained.blocks_of(launches.block, seconds, meter)
-            else:
-                taken = sustained.rotating(launches.block, meter)
+            taken = sustained.blocks_of(launches.block, self.options.sustained_s, meter)
             checks.require_same_work(runnable, taken.mean_ns, launches.per_set)
             launches.verify()
         if not is_alone:
             return Times(sustained=taken)
-        timing = timing_of(taken.blocks_ns, launches.seed, rotating=True)
-        notes = self._impossible(runnable, timing)
-        copied = self._bandwidth and self._bandwidth.copy_bytes_per_s
-        return Times(hot=timing, sustained=taken, copy_bytes_per_s=copied, notes=notes)
+        timing = timing_of(taken.blocks_ns, launches.seed)
+        timing = msgspec.structs.replace(timing, rotating=True)
+        return self._judged(runnable, timing)._replace(hot=timing, sustained=taken)
 
-    def _impossible(
-        self, runnable: Runnable, timing: Timing, *, is_cold: bool = False
-    ) -> tuple[str, ...]:
-        """What is too fast to be true; `WrongError` if nothing explains it."""
+    def _judged(self, runnable: Runnable, timing: Timing, *, is_cold: bool = False) -> Times:
+        """Notes on what is too fast to be true, with the bandwidth that this was judged by;
+        `WrongError` if nothing explains it."""
         is_of_bytes = workloads.workload_of(runnable.case.problem).rate == "B/s"
         if self._bandwidth is None and (is_of_bytes or self.backend.info.kind == "gpu"):
             with contextlib.suppress(CaseError):  # for example, too little memory
                 self._bandwidth = bandwidth.measured(self.backend, self.cache)
-        return checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
+        notes = checks.impossible(runnable, timing, self._bandwidth, is_cold=is_cold)
+        copied = self._bandwidth and self._bandwidth.copy_bytes_per_s
+        return Times(copy_bytes_per_s=copied, notes=notes)
 
     @contextlib.contextmanager
     def _checked(self, runnable: Runnable, *, again: bool = False) -> Iterator[None]:
@@ -348,7 +337,7 @@ class Session:
             samples.compare(buffers, draw, bound, accuracy=accuracy)
         samples.verdicts()
 
-    def _build(self, case: Case, variants: tuple[Variant, ...] | None = None) -> Built:
+    def _build(self, case: Case, variants: Variants | None = None) -> Built:
         width = case.launch.block[0] if case.launch is not None else 1
         key = case.build_key, width, variants
         if key in self._built:
@@ -363,9 +352,7 @@ class Session:
             possible = ("plain", "staggered") if host_file.has_openmp(case.kernel) else ("plain",)
         builds: dict[Variant, Program] = {}
         notes = []
-        for variant in possible:
-            if variant not in wanted:
-                continue
+        for variant in [one for one in possible if one in wanted]:
             try:
                 builds[variant] = self.backend.build(
                     case.kernel, case.params, variant, block_width=width
@@ -379,29 +366,23 @@ class Session:
         if name := includes.changed(case.kernel):
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
         checks.require_within_limits(case, builds, self.options.checks)
+        duration_s = time.perf_counter() - start
+        clocked, staggered, reordered = map(builds.get, VARIANTS[1:])
         self._built[key] = Built(
-            builds["plain"],
-            builds.get("clocked"),
-            builds.get("staggered"),
-            builds.get("reordered"),
-            time.perf_counter() - start,
-            tuple(notes),
-            {},
+            builds["plain"], clocked, staggered, reordered, duration_s, tuple(notes), {}
         )
         return self._built[key]
 
     def _outcome(
         self,
         case: Case,
+        built: Built,
         accuracy: Accuracy | None = None,
         times: Times = Times(),  # noqa: B008
-        *,
-        variants: tuple[Variant, ...] | None = None,
         wrong: WrongError | None = None,
     ) -> Outcome:
         """The outcome of a case that ran: right, or wrong and without times."""
         assert case.launch is not None
-        built = self._build(case, variants)
         error_map = wrong.error_map if wrong is not None else None
         resident = built.program.resident_blocks(case.launch)
         architecture = limits.MULTIPROCESSORS.get(self.backend.info.compute_capability)

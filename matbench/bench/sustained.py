@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -66,20 +66,9 @@ class Block(NamedTuple):
         return self.launches * self.mean_ns
 
 
-class Readings(NamedTuple):
-    """The mean clock and power, the last temperature, and all that limited the clock meanwhile."""
-
-    sm_mhz: float | None
-    power_w: float | None
-    temperature_c: int | None
-    throttled: tuple[str, ...]
-
-
 class Meter:
-    """What a device says of itself while it works, read by a thread of its own.
-
-    `idle_w` is its power while nothing runs on it, in watts.
-    """
+    """What a device says of itself while it works, read by a thread of its own; `idle_w` is its
+    power while nothing runs on it, in watts."""
 
     def __init__(self, backend: Backend, idle_w: float | None) -> None:
         self.backend = backend
@@ -127,22 +116,20 @@ class Meter:
                 counted_s += (last_ns - first_ns) / 1e9
         return used_j / counted_s if counted_s >= least_s else None
 
-    def during(self, blocks: Sequence[Block]) -> Readings:
+    def during(self, blocks: Sequence[Block]) -> list[Conditions]:
         """What was read while these blocks ran."""
         spans = [(block.began_ns, block.ended_ns) for block in blocks]
-        read = [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
-        degrees = [now.temperature_c for now in read if now.temperature_c is not None]
-        return Readings(
-            _mean(now.sm_mhz for now in read),
-            _mean(now.power_w for now in read),
-            degrees[-1] if degrees else None,
-            tuple(sorted({reason for now in read for reason in now.throttled})),
-        )
+        return [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(read: Sequence[Conditions], name: str) -> float | None:
+    known = [value for now in read if (value := getattr(now, name)) is not None]
     return sum(known) / len(known) if known else None
+
+
+def _last_c(read: Sequence[Conditions]) -> int | None:
+    known = (now.temperature_c for now in reversed(read) if now.temperature_c is not None)
+    return next(known, None)
 
 
 def idle_w(backend: Backend) -> float | None:
@@ -158,23 +145,17 @@ def idle_w(backend: Backend) -> float | None:
     return meter.power_w([(began_ns, time.perf_counter_ns())], _LEAST_COUNTED_IDLE_S)
 
 
-def blocks_of(run: Callable[[float], Block], seconds: float, meter: Meter) -> Sustained:
-    """The blocks of one case, which take so many seconds together, once the device is steady."""
-    block = partial(run, seconds / _BLOCKS)
+def blocks_of(run: Callable[[float], Block], seconds: float | None, meter: Meter) -> Sustained:
+    """The blocks of one case, which take so many seconds together, once the device is steady;
+    without `seconds`, as NVIDIA's guidelines ask: a longer warm-up, and over 1,000 launches."""
+    count, launches, warm_up_s = _GUIDED_BLOCKS, _GUIDED_LAUNCHES, _GUIDED_WARM_UP_S
+    if seconds is not None:
+        count, launches, warm_up_s = _BLOCKS, 0, 0.0
+    block = partial(run, _GUIDED_BLOCK_S if seconds is None else seconds / count)
     with meter.reading():
-        (warm_ups,) = _warmed_up([block], meter)
-        return _summary(warm_ups, [block() for _ in range(_BLOCKS)], meter)
-
-
-def rotating(run: Callable[[float], Block], meter: Meter) -> Sustained:
-    """The same as NVIDIA's guidelines ask: a longer warm-up, and more than 1,000 launches."""
-    block, blocks = partial(run, _GUIDED_BLOCK_S), list[Block]()
-    with meter.reading():
-        (warm_ups,) = _warmed_up([block], meter, _GUIDED_WARM_UP_S)
-        while len(blocks) < _GUIDED_BLOCKS or (
-            sum(b.launches for b in blocks) < _GUIDED_LAUNCHES
-            and _taken_s(blocks) <= _GUIDED_MOST_S
-        ):
+        (warm_ups,) = _warmed_up([block], meter, warm_up_s)
+        blocks = [block() for _ in range(count)]
+        while sum(b.launches for b in blocks) < launches and _taken_s(blocks) <= _GUIDED_MOST_S:
             blocks.append(block())
         return _summary(warm_ups, blocks, meter)
 
@@ -229,9 +210,9 @@ def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:
     was, now = meter.during([before]), meter.during([last])
     return (
         _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
-        and _are_close(was.sm_mhz, now.sm_mhz, _CLOCK_TOLERANCE)
-        and _are_close(was.power_w, now.power_w, _POWER_TOLERANCE)
-        and (now.temperature_c or 0) <= (was.temperature_c or 0) + _WARMER_C
+        and _are_close(_mean(was, "sm_mhz"), _mean(now, "sm_mhz"), _CLOCK_TOLERANCE)
+        and _are_close(_mean(was, "power_w"), _mean(now, "power_w"), _POWER_TOLERANCE)
+        and (_last_c(now) or 0) <= (_last_c(was) or 0) + _WARMER_C
     )
 
 
@@ -244,7 +225,7 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
     """What the blocks after the warm-up show."""
     launched_ns = sum(block.launched_ns for block in blocks)
     launches = sum(block.launches for block in blocks)
-    seen = meter.during(blocks)
+    read = meter.during(blocks)
     return Sustained(
         blocks_ns=tuple(block.mean_ns for block in blocks),
         mean_ns=launched_ns / launches,
@@ -252,9 +233,9 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
         duration_s=launched_ns / 1e9,
         warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
         steady=_is_steady(warm_ups, meter),
-        sm_mhz=seen.sm_mhz,
-        temperature_c=seen.temperature_c,
+        sm_mhz=_mean(read, "sm_mhz"),
+        temperature_c=_last_c(read),
         power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], _LEAST_COUNTED_S),
         idle_w=meter.idle_w,
-        throttled=seen.throttled,
+        throttled=tuple(sorted({reason for now in read for reason in now.throttled})),
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from matbench import signals
 from matbench.backends import precompiler
-from matbench.backends.protocol import Variant
+from matbench.backends.protocol import Variants
 from matbench.model import BuildKey, Case, DeviceInfo, Kernel
 from matbench.worker.process import WorkerProcess
 
@@ -31,7 +31,7 @@ class Builders:
     def __init__(self, deadline_s: float, processes: int | None = None) -> None:
         self.deadline_s = deadline_s
         count = processes or max(1, min(8, (os.cpu_count() or 1) // 2))
-        self.futures: dict[tuple[_Model, BuildKey, tuple[Variant, ...]], Future[None]] = {}
+        self.futures: dict[tuple[_Model, BuildKey, Variants], Future[None]] = {}
         self._own: set[_Model] = set()
         self._threads = ThreadPoolExecutor(count)
         self._processes = [WorkerProcess() for _ in range(count)]
@@ -39,9 +39,7 @@ class Builders:
         for process in self._processes:
             self._free.put(process)
 
-    def start(
-        self, device: DeviceInfo, cases: Iterable[Case], variants: tuple[Variant, ...]
-    ) -> None:
+    def start(self, device: DeviceInfo, cases: Iterable[Case], variants: Variants) -> None:
         """Start compiling every distinct build of these cases, in order."""
         for case in cases if precompiler(device) else ():
             key = (device.backend, device.name), case.build_key, variants
@@ -68,9 +66,7 @@ class Builders:
 
         return self._threads.submit(build)
 
-    def wait(
-        self, device: DeviceInfo, case: Case, variants: tuple[Variant, ...] | None = None
-    ) -> None:
+    def wait(self, device: DeviceInfo, case: Case, variants: Variants | None = None) -> None:
         """Wait until these builds of the case, or all, are in the cache; raises their errors."""
         wanted = (device.backend, device.name), case.build_key
         for (model, build, begun), future in list(self.futures.items()):
@@ -89,10 +85,7 @@ class Builders:
 
 
 def _precompile(
-    device: DeviceInfo,
-    kernel: Kernel | tuple[str, str],
-    params: dict[str, int],
-    variants: tuple[Variant, ...],
+    device: DeviceInfo, kernel: Kernel | tuple[str, str], params: dict[str, int], variants: Variants
 ) -> None:
     """Compile a kernel, or one of matbench's own: its file and entry."""
     from matbench.bench.device_kernels import device_kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -34,11 +34,8 @@ from matbench.workloads import oracle
 
 @dataclass(eq=False)
 class Contender:
-    """A kernel, or a version of one, at its fastest parameters on one problem.
-
-    The `note` says which others were tried; without an `outcome` there were none, and it was not
-    looked at.
-    """
+    """A kernel, or a version of one, at its fastest parameters on one problem. The `note` says
+    which others were tried; without an `outcome` there were none, and it was not looked at."""
 
     label: str
     case: Case
@@ -61,19 +58,15 @@ class Contender:
         return cls(label or case.kernel.name, case, best, told if len(looks) > 1 else "")
 
 
+@dataclass(eq=False)
 class Bench:
-    """Measures contenders on one device, and compares two of them in turns."""
+    """Measures contenders on one device, and compares two of them in turns, whose order the `seed`
+    decides."""
 
-    def __init__(
-        self,
-        pool: WorkerPool,
-        device: DeviceInfo,
-        plan: ComparisonPlan | None = None,
-        seed: int = 0,
-    ) -> None:
-        """`seed` decides the order of turns."""
-        self.pool, self.device = pool, device
-        self.plan, self.seed = plan or ComparisonPlan(), seed
+    pool: WorkerPool
+    device: DeviceInfo
+    plan: ComparisonPlan = field(default_factory=ComparisonPlan)
+    seed: int = 0
 
     def measure(self, case: Case) -> Outcome:
         return self.pool.worker(self.device, case.kernel).measure(case)
@@ -105,17 +98,16 @@ class _EndedError(Exception):
     """A side has no more turns; its outcome says why."""
 
 
+@dataclass(eq=False)
 class _Side:
-    """One of the two cases, its number in its process, and its outcome so far.
+    """One of the two cases, its number in its process, and its outcome so far; `call` passes a task
+    to the session there."""
 
-    `call` passes a task to the session there.
-    """
-
-    outcome: Outcome
-
-    def __init__(self, case: Case, number: int, call: Callable[..., Any]) -> None:
-        self.case, self.number, self.call = case, number, call
-        self.launching_ns = 0
+    case: Case
+    number: int
+    call: Callable[..., Any]
+    outcome: Outcome = field(init=False)
+    launching_ns: int = 0
 
     def ask(self, task: Callable[..., Any], *given: Any) -> Any:
         """What the session says; `_EndedError` if it is that the case is not right."""
@@ -134,37 +126,36 @@ class _Side:
 def compare(
     workers: Sequence[Worker], cases: Sequence[Case], plan: ComparisonPlan, seed: int
 ) -> ComparisonRecord:
-    """Check both and time them in turns; without a comparison if one cannot run.
+    """Check both, each by its worker, which may be the same, and time them in turns; without a
+    comparison if one cannot run."""
+    (baseline, candidate), (worker, other) = cases, workers
 
-    `workers`: that of each case, which may be the same.
-    """
-    baseline, candidate = cases
-    worker, other = workers
+    def neither(reason: str) -> ComparisonRecord:
+        return compared(*(not_measured(case, worker.device, "failed", reason) for case in cases))
+
     if unlike := baseline.kernel.contract.unlike(candidate.kernel.contract):
-        reason = f"the kernels cannot be compared; {unlike}"
-        sides = (not_measured(case, worker.device, "failed", reason) for case in cases)
-        return compared(*sides)
+        return neither(f"the kernels cannot be compared; {unlike}")
     for own, case in zip(workers, cases, strict=True):
         if (unfit := own.unfit(case)) is not None:
             pair = Skip("pair")
             sides = (unfit if one is case else skipped(one, own.device, pair) for one in cases)
             return compared(*sides)
-    if worker is not other:
-        apart = zip(cases, workers, strict=True)
-        both = [_Side(case, 0, partial(_told_by, own, case)) for case, own in apart]
-        return _in_turns(both, plan, seed, worker.options.on(worker.device.kind))
     turns_s = 2 * plan.maximum_time_ns / 1e9  # half of it for verification
     if worker.options.sustained_s is not None:
         turns_s = TIMES_SUSTAINED * plan.looks[-1]  # blocks of a second
     try:
-        record = worker.run(here, *cases, plan, seed, deadline_s=worker.run_s + turns_s)
+        if worker is other:
+            record = worker.run(here, *cases, plan, seed, deadline_s=worker.run_s + turns_s)
+        else:
+            apart = zip(cases, workers, strict=True)
+            both = [_Side(case, 0, partial(_told_by, own, case)) for case, own in apart]
+            record = _in_turns(both, plan, seed, worker.options.on(worker.device.kind))
     except CaseError as error:
-        reason = f"comparing: {error.reason}"
-        return compared(*(not_measured(case, worker.device, "failed", reason) for case in cases))
+        return neither(f"comparing: {error.reason}")
     return msgspec.structs.replace(
         record,
         baseline=worker.explained(baseline, record.baseline),
-        candidate=worker.explained(candidate, record.candidate),
+        candidate=other.explained(candidate, record.candidate),
     )
 
 
@@ -186,10 +177,9 @@ def here(
 def _told_by(worker: Worker, case: Case, task: Callable[..., Any], *given: Any) -> Any:
     """What a process of its own says of a case; a failure is its outcome."""
     try:
-        answer = worker.run(task, *given)
+        return worker.run(task, *given)
     except CaseError as error:
-        answer = worker.failed(case, error)
-    return worker.explained(case, answer) if isinstance(answer, Outcome) else answer
+        return worker.failed(case, error)
 
 
 def _in_turns(
@@ -238,17 +228,15 @@ def _timed(
     if meter is not None:
         runs = [partial(side.ask, Session.block, side.number) for side in sides]
         blocks, comparison = sustained.in_turns(runs, plan, seed, meter)
-        means_ns: list[float | None] = [one.mean_ns for one in blocks]
         times = [Times(hot=timing_of(one.blocks_ns, inputs_seed), sustained=one) for one in blocks]
     else:
         samplers = [side.sample for side in sides]
         samples, comparison = sample_in_turns(
             samplers, plan, seed, lambda: sum(side.launching_ns for side in sides), place=place
         )
-        means_ns = [None, None]
         times = [own_times(taken, options, inputs_seed) for taken in samples]
-    for side, mean_ns in zip(sides, means_ns, strict=True):
-        side.ask(Session.end_turns, side.number, mean_ns)
+    for side, own in zip(sides, times, strict=True):
+        side.ask(Session.end_turns, side.number, own.sustained and own.sustained.mean_ns)
     for side, own in zip(sides, times, strict=True):
         side.outcome = msgspec.structs.replace(
             side.outcome, cold=own.cold, hot=own.hot, sustained=own.sustained

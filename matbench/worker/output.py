@@ -29,10 +29,8 @@ Listener = Callable[[str, CapturedOutput], None]
 
 
 class Output:
-    """A pipe that is standard output and standard error of other processes.
-
-    A thread empties it, so that megabytes of output neither block nor take memory.
-    """
+    """A pipe that is standard output and standard error of other processes. A thread empties it, so
+    that megabytes of output neither block nor take memory."""
 
     def __init__(self) -> None:
         reader, self.writer = multiprocessing.Pipe(duplex=False)

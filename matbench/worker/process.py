@@ -59,6 +59,8 @@ def signals_blocked() -> Iterator[None]:
     process group but are for the main process only."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
     try:
+        resource_tracker.ensure_running()  # if it starts, it lets signals through again
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals.ENDING)
         yield  # the mask is inherited
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -88,12 +90,9 @@ def _context() -> Any:
 def start_server() -> None:
     """Start what processes are forked from: it imports what they need while this one goes on. An
     error appears again with the first process."""
-    with suppress(MemoryError, OSError):
-        with signals_blocked():
-            resource_tracker.ensure_running()  # which lets signals through again
+    with suppress(MemoryError, OSError), signals_blocked():
         if _context().get_start_method() == "forkserver":
-            with signals_blocked():
-                forkserver.ensure_running()
+            forkserver.ensure_running()
 
 
 class WorkerProcess:
@@ -128,14 +127,12 @@ class WorkerProcess:
                     folder = self._folder.enter_context(files.temporary_folder())
                     self._output = output.Output()
                     connection, its_own = multiprocessing.Pipe()
-                    with signals_blocked():
-                        resource_tracker.ensure_running()
                     given = its_own, *self._begin, folder, self._output.writer, self._leads
                     process = _context().Process(target=_serve, args=(*given, dict(os.environ)))
-                    with ExitStack() as spare:  # without these, the server prints an error, too
-                        for _ in range(_SERVER_DESCRIPTORS):
-                            spare.callback(os.close, os.dup(its_own.fileno()))
                     with signals_blocked(), _main:
+                        with ExitStack() as spare:  # without these, the server prints an error, too
+                            for _ in range(_SERVER_DESCRIPTORS):
+                                spare.callback(os.close, os.dup(its_own.fileno()))
                         # It must not run the main module again: it needs nothing from it.
                         main = sys.modules["__main__"]
                         sys.modules["__main__"] = ModuleType("__main__")
@@ -152,10 +149,8 @@ class WorkerProcess:
             return self._running
 
     def call(self, task: Callable[..., T], *args: Any, timeout_s: float | None = None) -> T:
-        """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost.
-
-        The next call finds another one then.
-        """
+        """The task's answer, or its error; `DiedError` or `DeadlineError` if the process is lost,
+        and the next call finds another one."""
         try:
             process, connection = self.start()
             with suppress(OSError):  # it has just ended; how is found below

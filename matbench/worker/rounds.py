@@ -63,13 +63,10 @@ class Rounds:
             return None
         if self.outcome is None:
             return FIRST
-        cold, hot = self.outcome.cold, self.outcome.hot
-        return Round(
-            len(self.outcome.timing.rounds if self.outcome.timing else ()) + 1 + has_all,
-            cold.samples_ns if cold is not None else (),
-            hot.samples_ns if hot is not None else (),
-            has_all,
-        )
+        number = len(self.outcome.timing.rounds if self.outcome.timing else ()) + 1 + has_all
+        both = self.outcome.cold, self.outcome.hot
+        cold_ns, hot_ns = (timing.samples_ns if timing is not None else () for timing in both)
+        return Round(number, cold_ns, hot_ns, has_all)
 
     def taken(self, device: DeviceInfo, found: Outcome) -> Visit:
         """The visit that found this in the next round."""
@@ -100,11 +97,10 @@ class Rounds:
 
     def ended(self, device: DeviceInfo) -> Visit | None:
         """The last visit if the case was begun on another device, which is lost; else None."""
-        if self.outcome is None or self.share == 1.0:
+        last, before = self.outcome, self.share
+        if last is None or before == 1.0 or last.case.device_id == device.identity:
             return None
-        if self.outcome.case.device_id == device.identity:
-            return None
-        before, self.share, self.outcome = self.share, 1.0, interrupted(self.outcome)
+        self.share, self.outcome = 1.0, interrupted(last)
         return Visit(device.where, self.outcome, 1.0, 1.0 - before)
 
     def _has_all(self, timing: Timing | None) -> bool:
@@ -116,11 +112,8 @@ class Rounds:
 
 
 def joined(so_far: Timing | None, last: Timing | None, uncertainty: float) -> Timing | None:
-    """The samples of all rounds so far and of the last one.
-
-    The interval covers that of all samples, and the medians of all rounds that have several:
-    the samples of one round do not show how much rounds differ.
-    """
+    """The samples of all rounds so far and of the last one. The interval covers that of all, and
+    the medians of rounds that have several: samples of one do not show how much rounds differ."""
     if last is None:
         return None
     if so_far is not None:

@@ -41,7 +41,7 @@ from matbench.worker.rounds import Rounds, Visit, in_rounds
 from matbench.worker.scheduler import TaskGroup, at_the_same_time
 
 if TYPE_CHECKING:
-    from matbench.backends.protocol import Variant
+    from matbench.backends.protocol import Variants
     from matbench.bench.session import Session
 
 T = TypeVar("T")
@@ -140,27 +140,16 @@ _CLOCK_NS = 10_000_000
 
 
 class Worker:
-    """Runs one device's cases, one after the other; any failure becomes an outcome."""
+    """Runs one device's cases for a pool, one after the other; any failure becomes an outcome."""
 
     #: What the worker that was last asked for anything is doing.
     doing: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        device: DeviceInfo,
-        options: Options,
-        deadlines: Deadlines,
-        builders: Builders,
-        listener: Listener | None,
-        late: defaultdict[BuildKey, list[Problem]],
-        *,
-        is_apart: bool = False,
-    ) -> None:
+    def __init__(self, pool: WorkerPool, device: DeviceInfo, *, is_apart: bool) -> None:
         self.device = device
+        self.options, self.builders, self.listener = pool.options, pool.builders, pool.listener
+        options, deadlines = pool.options, pool.deadlines
         self._rest = ExitStack() if is_apart else None
-        self.options = options
-        self.builders = builders
-        self.listener = listener
         self.process = WorkerProcess(_begin, device, options, is_apart, leads=is_apart)
         self._building = _Step("building", deadlines.build_s, deadlines.option, "compiler")
         kinds = options.cold + options.hot if options.timed else 0
@@ -169,28 +158,23 @@ class Worker:
         self.run_s += TIMES_SUSTAINED * (options.sustained_s or _ROTATING_S * options.rotating)
         self._running = _Step("running", self.run_s, deadlines.option, "kernel")
         self.gives_up = deadlines.gives_up
-        self._late = late
+        self._late = pool.late
         self._is_replaced = False  # if the process may be another one since the last case
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
-        self._refused: dict[tuple[BuildKey, tuple[Variant, ...] | None], BuildError] = {}
+        self._refused: dict[tuple[BuildKey, Variants | None], BuildError] = {}
 
-    def measure(self, case: Case, which: Round = FIRST, *, is_timed: bool = True) -> Outcome:
-        """Build, check and, if it `is_timed`, time one case, in one round; later ones do not build
-        and check it."""
+    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
+        """Build, check and time one case, in one round; later ones do not build and check it."""
         from matbench.bench.session import Session
 
         is_ready = which.number > 1 and not self._is_replaced
-        unfit = None if is_ready else self.unfit(case)
-        if unfit is not None:
+        if not is_ready and (unfit := self.unfit(case)) is not None:
             return unfit
         self._is_replaced = False
         # What a kernel prints is shown once, not in each round.
         step = self._running._replace(is_heard=which.number == 1)
         try:
-            if is_timed:
-                outcome = self._do(step, Session.measure, _OpenSession(), case, which)
-            else:
-                outcome = self._do(step, Session.checked, _OpenSession(), case)
+            outcome = self._do(step, Session.measure, case, which)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:
@@ -202,26 +186,25 @@ class Worker:
         task: Callable[..., T],
         *given: Any,
         case: Case | None = None,
-        builds: tuple[Variant, ...] | None = ("plain",),
         with_inputs: bool = False,
         deadline_s: float | None = None,
         option: str | None = None,
     ) -> T:
         """What a function of the open session, and of what is `given`, returns: data.
 
-        `builds` of the `case`, by default all that its options need, are made before, and its
-        inputs if the function needs them. It may take as long as a case, or `deadline_s`, which an
-        `option` sets. `CaseError` if any of that fails.
+        The plain build of a `case` is made before, and its inputs if the function needs them. It
+        may take as long as a case, or `deadline_s`, which an `option` sets. `CaseError` if any of
+        that fails.
         """
         step = self._running._replace(deadline_s=deadline_s or self.run_s)
         step = step._replace(option=option or step.option)
         if case is not None:
-            self._make_ready(case, builds, with_inputs=with_inputs)
-        return self._do(step, task, _OpenSession(), *given)
+            self._make_ready(case, ("plain",), with_inputs=with_inputs)
+        return self._do(step, task, *given)
 
     def open(self) -> None:
         """Open the device; `CaseError` if that fails."""
-        self._do(_OPENING, _is_open, _OpenSession())
+        self._do(_OPENING, _is_open)
 
     def unfit(self, case: Case) -> Outcome | None:
         """The outcome of a case that cannot run, or has no less work than one of this kernel with
@@ -269,46 +252,42 @@ class Worker:
         self._refused.clear()
         self._warnings.clear()
         with suppress(CaseError):  # the next case fails in the same way
-            self._do(_PREPARING, Session.forget, _OpenSession())
+            self._do(_PREPARING, Session.forget)
 
     def close(self) -> None:
         self.process.kill()
         if self._rest is not None:
             self._rest.close()
 
-    def _make_ready(
-        self, case: Case, builds: tuple[Variant, ...] | None, *, with_inputs: bool
-    ) -> None:
-        """Make a case's builds, and its inputs, also in a process that has replaced another.
-
-        A kernel that did not compile is not compiled again for another problem.
-        """
+    def _make_ready(self, case: Case, builds: Variants | None, *, with_inputs: bool) -> None:
+        """Make a case's builds, and its inputs, also in a process that has replaced another. A
+        kernel that did not compile is not compiled again for another problem."""
         from matbench.bench.session import Session
 
         key = case.build_key, builds
         if key in self._refused:
             raise self._refused[key]
         if with_inputs:
-            given = case.problem, case.kernel.contract
-            self._do(_PREPARING, Session.prepare, _OpenSession(), *given)
+            self._do(_PREPARING, Session.prepare, case.problem, case.kernel.contract)
         else:
             self.open()
         try:
             with self._failing(self._building):
                 self.builders.wait(self.device, case, builds)
-            warnings = self._do(self._building, Session.build, _OpenSession(), case, builds)
+            warnings = self._do(self._building, Session.build, case, builds)
             self._warnings[case.build_key] = warnings
         except BuildError as error:
             self._refused[key] = error
             raise
 
     def _do(self, step: _Step, task: Callable[..., T], *given: Any) -> T:
+        """What a function of the open session, and of what is `given`, returns."""
         is_heard = step.is_heard
         if self._rest is not None:
             self._rest.close()
         try:
             with self._failing(step):
-                answer = self.process.call(task, *given, timeout_s=step.deadline_s)
+                answer = self.process.call(task, _OpenSession(), *given, timeout_s=step.deadline_s)
             if step.doing == self._running.doing and self.device.kind == "cpu":
                 self._require_clock()
             return answer
@@ -413,7 +392,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         self.listener = listener
         self.workers: dict[tuple[str, str], Worker] = {}
         self.builders = Builders(deadlines.build_s, builders)
-        self._late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
+        #: What missed its deadline, in any worker.
+        self.late: defaultdict[BuildKey, list[Problem]] = defaultdict(list)
         self._threads = ThreadPoolExecutor(_MOST_DEVICES)
 
     def __exit__(self, *_: object) -> None:
@@ -425,8 +405,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
     def worker(self, device: DeviceInfo, kernel: Kernel | None = None) -> Worker:
         """The worker that owns a device. A function on the host has one of its own, because what
         its code leaves in its process must not affect other kernels."""
-        is_apart = kernel is not None and kernel.kind.is_apart
-        function = ""
+        function, is_apart = "", kernel is not None and kernel.kind.is_apart
         if kernel is not None and is_apart:
             function = repr((kernel.path, kernel.entry, kernel.source, kernel.includes))
         key = device.label, function
@@ -434,10 +413,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             others = [known for known in [*self.workers] if known[0] == key[0] and known[1]]
             if is_apart and len(others) >= self.most_apart:
                 self.workers.pop(others[0]).close()
-            self.workers[key] = Worker(
-                device, self.options, self.deadlines, self.builders, self.listener, self._late,
-                is_apart=is_apart,
-            )  # fmt: skip
+            self.workers[key] = Worker(self, device, is_apart=is_apart)
         return self.workers[key]
 
     def distribute(
@@ -446,11 +422,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         do: Callable[[Worker, T], R],
         kernel: Kernel | None = None,
     ) -> Iterator[tuple[T, R]]:
-        """Every task of the groups with its result, as soon as a device has done it.
-
-        GPUs work at the same time: then `do` is called in other threads, one for each. If all
-        tasks are of one `kernel`, they have its worker.
-        """
+        """The `results` of all tasks, each done by a device's worker; if all are of one `kernel`,
+        they have its worker."""
         return results(
             groups, lambda info, task: do(self.worker(info, kernel), task), self._threads
         )
@@ -474,7 +447,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
 
     def forget(self) -> None:
         """Let go of what is kept of earlier kernels; those to come are compiled again."""
-        self._late.clear()
+        self.late.clear()
         self.builders.forget()
         for worker in [*self.workers.values()]:
             worker.forget()

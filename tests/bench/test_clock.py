@@ -8,7 +8,6 @@ import platform
 import struct
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,8 +25,7 @@ from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import catalogue
 from matbench.model import Case, DeviceInfo
 from matbench.records.outcome import Outcome
-from matbench.worker.builders import Builders
-from matbench.worker.worker import Worker
+from matbench.worker.worker import Worker, WorkerPool
 
 IS_POSSIBLE = sys.platform == "linux" and platform.machine() == "x86_64"
 _PROT_ALL = 7
@@ -101,10 +99,8 @@ def measured_meanwhile(session: Session, case: Case, task: str) -> Outcome:
 
 @pytest.fixture
 def worker(device: DeviceInfo) -> Iterator[Worker]:
-    made = Worker(device, OPTIONS, Deadlines(), Builders(60), None, defaultdict(list))
-    yield made
-    made.close()
-    made.builders.close()
+    with WorkerPool(OPTIONS, Deadlines()) as pool:
+        yield pool.worker(device)
 
 
 def test_a_kernel_that_could_change_it_is_refused_and_the_next_is_measured(

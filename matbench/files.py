@@ -36,6 +36,14 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
+def told(path: Path) -> str:
+    """What a file of the system tells, which may not be there; empty if nothing does."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
 def replace(target: Path, data: bytes) -> None:
     """Replace a file as a whole, with its permissions; an `OSError` leaves it as it was.
 

@@ -34,6 +34,11 @@ def which(name: str, path: str | None = None) -> str | None:
     return shutil.which(name, path=absolute) if absolute else None
 
 
+def output(*command: str) -> str:
+    """What a program writes to its standard output, whether or not it fails."""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
 def git(
     *arguments: str, folder: Path | None = None, timeout_s: float | None = None
 ) -> bytes | None:

@@ -103,18 +103,15 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send a signal again that arrived in an interpreter callback, which cannot raise."""
+    """Send the main thread a signal again, which arrived in an interpreter callback that cannot
+    raise."""
     global _heard_s
     if unraisable.exc_type is not KeyboardInterrupt or _heard is None:
         sys.__unraisablehook__(unraisable)
         return
     _heard_s = float("-inf")
-    threading.Timer(0.01, _send, [_heard]).start()
-
-
-def _send(number: int) -> None:
-    """Send a signal to the main thread and wake it."""
-    signal.pthread_kill(threading.main_thread().ident or 0, number)
+    main = threading.main_thread().ident
+    threading.Timer(0.01, signal.pthread_kill, [main, _heard]).start()
 
 
 def end_with_parent() -> None:

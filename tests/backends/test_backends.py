@@ -193,14 +193,14 @@ def test_a_process_is_bound_to_the_processors_next_to_its_gpu(
 ) -> None:
     """Of those that it may use at all: 1, 3 and 5."""
     found: list[set[int]] = []
-    monkeypatch.setattr(host, "_PCI", tmp_path)
+    monkeypatch.setattr(backends, "_PCI", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 5}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, to: found.append(to), raising=False)
     if listed is not None:
         (tmp_path / "0000:1b:00.0").mkdir()
         (tmp_path / "0000:1b:00.0" / "local_cpulist").write_text(listed)
-    host.bind_to(msgspec.structs.replace(GPU, properties={"PCI address": "0000:1B:00.0"}))
-    host.bind_to(GPU)  # whose address is not known
+    backends.bind_to(msgspec.structs.replace(GPU, properties={"PCI address": "0000:1B:00.0"}))
+    backends.bind_to(GPU)  # whose address is not known
     assert found == ([] if bound is None else [bound])
 
 

@@ -62,7 +62,7 @@ def nvcc() -> Nvcc:
         )
     if not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler", "install g++")
-    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(path), "--version"))
+    release = re.search(r"release \d+\.\d+, V([\d.]+)", programs.output(str(path), "--version"))
     return Nvcc(str(path), release[1] if release else "unknown")
 
 
@@ -90,7 +90,7 @@ def _wheels() -> list[Path]:
 @cache
 def architectures() -> frozenset[str]:
     """The compute capabilities that nvcc compiles for: `90`, `100`."""
-    return frozenset(re.findall(r"compute_(\d+)", _output(nvcc().path, "--list-gpu-arch")))
+    return frozenset(re.findall(r"compute_(\d+)", programs.output(nvcc().path, "--list-gpu-arch")))
 
 
 @cache
@@ -105,10 +105,6 @@ def root(nvcc: str | Path) -> Path | None:
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
     top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
     return Path(top[1].strip()) if top else None
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 class CompileRequest(NamedTuple):
@@ -396,7 +392,7 @@ def demangled(*symbols: str) -> list[str]:
     program = programs.which("c++filt")
     if program is None:
         raise BuildError("a C++ entry needs c++filt; install binutils")
-    return _output(program, *symbols).splitlines()
+    return programs.output(program, *symbols).splitlines()
 
 
 def lowered(report: str, entry: str) -> str:

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,9 +79,7 @@ def host_target(variant: Variant = "plain") -> Target:
     path = programs.which(_HOST_COMPILER)
     if path is None:
         raise BuildError(f"{_HOST_COMPILER} is missing; install it")
-    asked = (path, "-dumpfullversion")
-    version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return Target(path, version, None, variant)
+    return Target(path, programs.output(path, "-dumpfullversion").strip(), None, variant)
 
 
 def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
@@ -237,7 +234,5 @@ def bound(
 @functools.cache
 def _place_of(library: str) -> Path | None:
     """The folder where the host's compiler finds a library; None if it does not."""
-    asked = (_HOST_COMPILER, f"-print-file-name=lib{library}.so")
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    path = Path(said.strip())
+    path = Path(programs.output(_HOST_COMPILER, f"-print-file-name=lib{library}.so").strip())
     return path.resolve().parent if path.is_absolute() else None

@@ -18,7 +18,7 @@ import numpy as np
 from matbench import files
 from matbench.backends.protocol import Argument, Array, Backend, Call, Program, Variant, Work
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Params, Resources
 
 
 def device() -> DeviceInfo:
@@ -58,7 +58,7 @@ class HostBackend:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judging, name)
 
-    def build(self, kernel: Kernel, params: dict[str, int], *more: Any, **named: Any) -> Program:
+    def build(self, kernel: Kernel, params: Params, *more: Any, **named: Any) -> Program:
         if kernel.kind == NUMPY:
             return HostProgram(kernel, self.judging, self.info.toolkit)
         return self.judging.build(kernel, params, *more, **named)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources, Storage
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Params, Resources, Storage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -211,12 +211,7 @@ class Backend(Protocol):
         """Write what was last copied apart."""
 
     def build(
-        self,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant = "plain",
-        *,
-        block_width: int = 32,
+        self, kernel: Kernel, params: Params, variant: Variant = "plain", *, block_width: int = 32
     ) -> Program:
         """Compile, or load from the cache, for blocks of `block_width` threads along x.
 

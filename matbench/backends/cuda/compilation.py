@@ -29,7 +29,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import includes, instrument, signature
 from matbench.kernelfile.compiled import of_cubin
-from matbench.model import Kernel, Resources
+from matbench.model import Kernel, Params, Resources
 
 _ENTRY = re.compile(r"entry function '([^']+)'")
 #: Requests with different turns are compiled at the same time.
@@ -129,7 +129,7 @@ class CompileRequest(NamedTuple):
 
 
 def request(
-    kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
+    kernel: Kernel, params: Params, variant: Variant, capability: tuple[int, int]
 ) -> CompileRequest:
     """The request for one build of a kernel."""
     # With settings, headers of other libraries may be found.
@@ -302,7 +302,7 @@ class Compiled(NamedTuple):
 
 def compiled(
     kernel: Kernel,
-    params: dict[str, int],
+    params: Params,
     variant: Variant,
     capability: tuple[int, int],
     cache: Cache,
@@ -335,7 +335,7 @@ def compiled(
 
 
 def compiled_by_nvcc(
-    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+    capability: tuple[int, int], kernel: Kernel, params: Params, cache: Cache
 ) -> Compiled:
     """What nvcc makes of a kernel for a compute capability; needs no GPU or PyCUDA.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from matbench.backends.cuda import libcuda
 from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Program, Work
 from matbench.errors import BuildError, CaseError, LackingError
-from matbench.model import Kernel, Launch, Resources
+from matbench.model import Kernel, Launch, Params, Resources
 
 if TYPE_CHECKING:
     from matbench.cache import Cache
@@ -90,9 +90,7 @@ class Baseline(Program):
     """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
     compiler, or cuBLAS cannot do this."""
 
-    def __init__(
-        self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache
-    ) -> None:
+    def __init__(self, library: Library, kernel: Kernel, params: Params, cache: Cache) -> None:
         from matbench.backends.functions import libraries
 
         self.cublas, self.kernel = library, kernel

@@ -70,7 +70,7 @@ class Bindings:
 
 
 @contextmanager
-def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def captured(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Capture launches on PyCUDA's stream as a graph; yields a function that starts it."""
     bindings = Bindings("--method graph", fatal=True)
     cu, call = bindings.cu, bindings.call
@@ -78,9 +78,9 @@ def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], Non
     mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
     call("cuStreamBeginCapture", handle, mode)
     enqueue()
-    captured = call("cuStreamEndCapture", handle)
-    instance = call("cuGraphInstantiate", captured, 0)
-    call("cuGraphDestroy", captured)
+    graph = call("cuStreamEndCapture", handle)
+    instance = call("cuGraphInstantiate", graph, 0)
+    call("cuGraphDestroy", graph)
     call("cuGraphUpload", instance, handle)  # so that the first launch need not
     yield partial(call, "cuGraphLaunch", instance, handle)
     call("cuGraphExecDestroy", instance)

@@ -15,7 +15,7 @@ from matbench.backends.protocol import Address, Argument, Array, Backend, Call, 
 from matbench.errors import BuildError
 from matbench.kernelfile import host_file
 from matbench.kernelfile.python_file import RETURNED
-from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
+from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Params, Resources
 
 _clock_ns = time.perf_counter_ns
 _HOOKS = (sys.getprofile, sys.setprofile), (sys.gettrace, sys.settrace)
@@ -75,7 +75,7 @@ class PythonFunction(CalledFunction):
     def __init__(
         self,
         kernel: Kernel,
-        params: dict[str, int],
+        params: Params,
         backend: Backend,
         made: Callable[[Kernel], Arrays] = on_host,
     ) -> None:

@@ -39,7 +39,7 @@ from matbench.backends.protocol import (
 )
 from matbench.cache import Cache
 from matbench.errors import CaseError, readable
-from matbench.model import Kernel, Launch, Resources
+from matbench.model import Kernel, Launch, Params, Resources
 
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
@@ -70,7 +70,7 @@ class _Built(NamedTuple):
 
 
 def made(
-    kernel: Kernel, params: dict[str, int], variant: Variant, backend: Backend
+    kernel: Kernel, params: Params, variant: Variant, backend: Backend
 ) -> calls.CalledFunction:
     """A function that is called in this process. `BuildError`: why it cannot be."""
     if kernel.arrays:
@@ -275,12 +275,7 @@ class IsolatedFunction(Function):
     first_call_s: float | None = None
 
     def __init__(
-        self,
-        judged: Judged,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant,
-        backend: Backend,
+        self, judged: Judged, kernel: Kernel, params: Params, variant: Variant, backend: Backend
     ) -> None:
         self.judged, self.kernel, self.backend = judged, kernel, backend
         if not judged.empty_ns:
@@ -350,7 +345,7 @@ class _Functions:
         """As that of a device: both processes have their matrices at the same addresses."""
         return place
 
-    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Built:
+    def build(self, kernel: Kernel, params: Params, variant: Variant) -> _Built:
         function = made(kernel, params, variant, cast(Backend, self))
         self.functions.append(function)
         gc.freeze()  # what it imported

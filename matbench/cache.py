@@ -168,7 +168,7 @@ class Cache:
 
     def _entries(self) -> list[tuple[float, int, str]]:
         found = []
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as listed:
+        with suppress(FileNotFoundError), os.scandir(self.folder) as listed:
             for file in listed:
                 if not _ENTRY.fullmatch(file.name) or file.is_dir(follow_symlinks=False):
                     continue
@@ -197,8 +197,6 @@ class Cache:
         """Remove every entry; returns the number of bytes freed."""
         freed = 0
         try:
-            if not self.folder.is_dir() and self.folder.exists():
-                raise NotADirectoryError
             for _, size, path in self._entries():
                 Path(path).unlink(missing_ok=True)
                 freed += size

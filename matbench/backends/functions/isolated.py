@@ -27,16 +27,7 @@ import numpy as np
 
 from matbench import answers, signals
 from matbench.backends.functions import arrays, calls, libraries
-from matbench.backends.protocol import (
-    Address,
-    Argument,
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Function,
-    Variant,
-)
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Function, Variant
 from matbench.cache import Cache
 from matbench.errors import CaseError, readable
 from matbench.model import Kernel, Launch, Params, Resources
@@ -297,7 +288,7 @@ class IsolatedFunction(Function):
             if isinstance(argument, Array):
                 mapped = self.backend.mapped(argument.matrix)  # always to the same place
                 self.backend.unmap(mapped)
-                argument = argument._replace(matrix=cast(Buffer, Address(mapped.value, None)))
+                argument = argument._replace(matrix=cast(Any, Address(mapped.value, None)))
             given.append(argument)
         self.judged.ask(None, "prepare", self.built.number, given)
         self._prepared = arguments
@@ -356,18 +347,15 @@ class _Functions:
         gc.collect()
         self.prepared = calls.OneCall(self.functions[number], arguments)
 
-    def call(self) -> int:
+    def answer(self, question: bytes) -> Any:
+        if question:
+            asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
+            self.prepared = None
+            return getattr(self, asked)(*given)
         if self.prepared is None:
             return 0
         self.prepared.run()
         return self.prepared.result.value
-
-    def answer(self, question: bytes) -> Any:
-        if not question:
-            return self.call()
-        asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
-        self.prepared = None
-        return getattr(self, asked)(*given)
 
 
 def _forgo_tracing() -> None:

@@ -181,19 +181,12 @@ class HostFunction(CalledFunction):
         used_bytes: Callable[[], int | None],
         handles: Mapping[str, int],
     ) -> None:
-        lacking = [
-            name
-            for name in kernel.args
-            if name in host_file.HANDLES.values() and name not in handles
-        ]
+        lacking = [n for n in kernel.args if n in host_file.HANDLES.values() and n not in handles]
         if lacking:
             raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
         compiler = f"{Path(target.compiler).name} {target.version}"
         arrays = Arrays(  # of which it takes pointers, and it returns none
-            compiler,
-            lambda _, address: Address(address, None),
-            lambda *_: Address(0, None),
-            used_bytes,
+            compiler, lambda _, at: Address(at, None), lambda *_: Address(0, None), used_bytes
         )
         super().__init__(kernel, arrays, backend)
         made = prepare(kernel, params, target, backend.cache)

@@ -26,13 +26,10 @@ from matbench.backends.building import apart, first_error, warnings_of
 from matbench.backends.protocol import (
     Address,
     Argument,
-    Array,
     Backend,
     Buffer,
     Call,
-    Handle,
     Program,
-    TensorMap,
     UnavailableError,
     Variant,
     Work,
@@ -245,11 +242,8 @@ class _Program(Program):
             offset = [order << 62 | count << 31 | place for count, place in places]
             cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            assert not isinstance(argument, TensorMap | Array | Handle)  # of CUDA; of functions
-            if isinstance(argument, int | float):
-                values.append(np.dtype(scalar).type(argument))
-            else:
-                values.append(argument.handle)
+            handle = getattr(argument, "handle", None)
+            values.append(np.dtype(scalar).type(argument) if handle is None else handle)
         if self.unit.dynamic is not None:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
@@ -265,10 +259,10 @@ def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
     """Turn OpenCL's errors into `CaseError`s; all but those of memory are fatal."""
     try:
         yield
-    except (cl.Error, MemoryError) as error:
-        if isinstance(error, cl.MemoryError | MemoryError):
-            asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
-            raise OutOfMemoryError(f"out of device memory{asked}") from None
+    except (cl.MemoryError, MemoryError):
+        asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
+        raise OutOfMemoryError(f"out of device memory{asked}") from None
+    except cl.Error as error:
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
@@ -480,10 +474,8 @@ class OpenCLBackend(Backend):
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the device clock against the host's over 50 ms; measured once."""
         if self.rate is None:
-            unit = (
-                f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
-            )
-            kernel = cl.Kernel(self._compiled(unit, [])[0], "read_clock")
+            unit = f"__kernel void read(__global ulong *t) {{ *t = {self.clock_expression}; }}"
+            kernel = cl.Kernel(self._compiled(unit, [])[0], "read")
             target = self.allocate(8)
             readings = []
             for pause_s in (0.0, 0.0, 0.05):  # the first one warms up

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimeoutOfFuture  # another before Python 3.11
 from contextlib import contextmanager, suppress
-from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -126,7 +125,12 @@ def end_with_parent() -> None:
         if not parent.is_alive():  # it ended before that
             os._exit(1)
         return
-    threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def end_with(parent: int) -> None:
@@ -155,8 +159,3 @@ def end_group_with_this() -> None:
 
 def _asked_linux() -> bool:
     return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL)) == 0)
-
-
-def _wait_for_the_end_of(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)

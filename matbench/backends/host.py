@@ -21,24 +21,21 @@ from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Params, Resources
 
 
-def device() -> DeviceInfo:
+def devices() -> list[DeviceInfo]:
     """This machine's CPU, with the BLAS that NumPy calls."""
     blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
     library = f"{blas.get('name', 'unknown BLAS')} {blas.get('version', '')}".strip()
-    return DeviceInfo(
+    info = DeviceInfo(
         backend="host",
         index=0,
-        name=_processor(),
+        name=processor(),
         kind="cpu",
         driver=platform.platform(terse=True),
         toolkit=f"NumPy {np.__version__}, {library}",
         limits=dict.fromkeys(DEVICE_LIMITS, 1)
         | {"max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0},
     )
-
-
-def devices() -> list[DeviceInfo]:
-    return [device()]
+    return [info]
 
 
 #: Functions of fewer bytes than this are called once before they are timed.
@@ -160,6 +157,6 @@ class _Others:
 _others = functools.cache(_Others)
 
 
-def _processor() -> str:
+def processor() -> str:
     named = re.search(r"^model name.*?: *(.+)$", files.told(Path("/proc/cpuinfo")), re.MULTILINE)
     return named[1].strip() if named else platform.processor() or platform.machine()

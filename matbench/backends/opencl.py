@@ -288,7 +288,6 @@ class OpenCLBackend(Backend):
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
-        self.clock_is_sm = False
         self._held: list[_Buffer] = []
         self.events: list[Any] = []  # of the first launch of what is timed, and of the last
         self._reading: Any = None  # a kernel that does nothing
@@ -507,9 +506,6 @@ class OpenCLBackend(Backend):
         if self._is_host_clock is None:
             self._is_host_clock = is_within
         return is_within or not self._is_host_clock
-
-    def close(self) -> None:
-        pass  # its memory and programs go with it
 
 
 #: Opens a device that `devices` listed, with the cache for compiled code.

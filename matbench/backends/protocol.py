@@ -176,7 +176,7 @@ class Backend(Protocol):
     info: DeviceInfo
     cache: Cache
     #: Whether the stamps' `start` and `end` count cycles of the multiprocessors' clock.
-    clock_is_sm: bool
+    clock_is_sm: bool = False
     #: The builds of a kernel that this backend can make.
     variants: tuple[Variant, ...]
 
@@ -249,4 +249,6 @@ class Backend(Protocol):
     def synchronize(self) -> None:
         """Wait until the device is idle."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of the device; memory and programs go with most."""
+        return

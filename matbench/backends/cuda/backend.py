@@ -164,9 +164,8 @@ class CudaBackend(Backend):
             return int(total - free)
 
         target = libraries.cuda_target(kernel, self.info, variant)
-        handles = {"stream": self.stream.handle}
-        if "cublas" in kernel.args:
-            handles = self._library().handles
+        stream = {"stream": self.stream.handle}
+        handles = self._library().handles if "cublas" in kernel.args else stream
         return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
 
     def _cublas(self, kernel: Kernel, params: Params, _: Variant) -> Program:

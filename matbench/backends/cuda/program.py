@@ -228,14 +228,12 @@ class CudaProgram(Program):
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """By the driver's occupancy call; None without cuda-bindings, or if the call fails."""
-        free = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
         try:
             bindings = Bindings("occupancy")
             with bindings.function(self.code) as function:
-                if launch.shared_bytes > free:
-                    attribute = bindings.cu.CUfunction_attribute
-                    largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                    bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)
+                attribute = bindings.cu.CUfunction_attribute
+                largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)
                 blocks = bindings.call(
                     "cuOccupancyMaxActiveBlocksPerMultiprocessor",
                     *(function, launch.threads_per_block, launch.shared_bytes),

@@ -27,7 +27,7 @@ import numpy as np
 
 from matbench import answers, signals
 from matbench.backends.functions import arrays, calls, libraries
-from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Function, Variant
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Variant
 from matbench.cache import Cache
 from matbench.errors import CaseError, readable
 from matbench.model import Kernel, Launch, Params, Resources
@@ -259,11 +259,10 @@ def _ran_ns(process: int) -> int:
     return 0
 
 
-class IsolatedFunction(Function):
+class IsolatedFunction(calls.NotedFunction):
     """A function that is built and called in the other process."""
 
-    #: The time of its first call, which may trace and compile; None before it.
-    first_call_s: float | None = None
+    isolation = calls.ISOLATED
 
     def __init__(
         self, judged: Judged, kernel: Kernel, params: Params, variant: Variant, backend: Backend
@@ -280,7 +279,7 @@ class IsolatedFunction(Function):
     @property
     def notes(self) -> tuple[str, ...]:
         less = f"without the {self.judged.empty_ns / 1e3:.0f} µs of an empty call"
-        return *calls.notes_of(self.kernel, calls.ISOLATED, self.first_call_s), less
+        return *super().notes, less
 
     def prepare(self, arguments: Sequence[Argument]) -> None:
         given: list[Any] = []

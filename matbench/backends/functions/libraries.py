@@ -137,7 +137,7 @@ extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
         if not places and len(names) == 1 and target.architecture is not None:
             links.append(f"-l{names[0]}")
     # The cache may be of several machines.
-    machine = host.device().name if any(o.endswith("=native") for o in options) else ""
+    machine = host.processor() if any(o.endswith("=native") for o in options) else ""
     depends = (includes.again(kernel), machine)
     return made(target, options, links, text, Path(kernel.file).name, cache, depends)
 

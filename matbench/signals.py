@@ -62,10 +62,8 @@ def ignore() -> None:
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Delay signals until the end of this block in the main thread.
-
-    For code that must not be interrupted, such as that of queues. Other threads never are.
-    """
+    """Delay signals until the end of this block in the main thread; others never get any. For code
+    that must not be interrupted, such as that of queues."""
     global _is_held, _is_late
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -102,8 +100,7 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send the main thread a signal again, which arrived in an interpreter callback that cannot
-    raise."""
+    """Send a signal again that arrived in an interpreter callback, which cannot raise."""
     global _heard_s
     if unraisable.exc_type is not KeyboardInterrupt or _heard is None:
         sys.__unraisablehook__(unraisable)

@@ -34,8 +34,7 @@ def devices(name: str) -> list[DeviceInfo]:
 
 
 def preload() -> None:
-    """Import the libraries of the backends, without a look at devices: forked processes have them,
-    too."""
+    """Import the libraries of the backends, for processes to be forked; looks at no device."""
     for name in NAMES:
         with suppress(ImportError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -99,9 +98,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
 
 
 def host_device(backend: str = "opencl") -> DeviceInfo:
-    """The CPU that kernels of the host run on, through this backend.
-
-    `UnavailableError`: there is no OpenCL CPU device."""
+    """The CPU that kernels of the host run on, through this backend; `UnavailableError`: none."""
     for info in devices(backend):
         if info.kind == "cpu":
             return info

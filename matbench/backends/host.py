@@ -76,8 +76,7 @@ class HostBackend:
 
 
 def clocked_ns(calls: Sequence[Call]) -> float:
-    """The mean time of these calls by the host's clock, or their own; each one's C is taken after
-    it."""
+    """The mean time of these calls by the host's clock, or their own; C is taken after each."""
     clock_ns, total_ns = time.perf_counter_ns, 0.0
     for call in calls:
         # No variable holds the first time meanwhile, which the call could find in this frame.

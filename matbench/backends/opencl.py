@@ -357,7 +357,7 @@ class OpenCLBackend(Backend):
         keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
         # Making a unit takes longer than loading its binary.
         key = repr(("unit", revision(), kernel, params, clock))
-        packed = self.cache.get_or_make(key, translated) if keep else translated()
+        packed = self.cache.get_or_make(key, translated, keep=keep)
         unit = msgspec.msgpack.decode(packed, type=opencl_c.Unit)
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
@@ -425,9 +425,8 @@ class OpenCLBackend(Backend):
             raise CaseError("--method graph needs CUDA; this is OpenCL")
         work.hold()
         if work.is_cold and self.info.kind == "gpu":
-            cached_bytes = self.device.global_mem_cache_size
             if self.flush_area is None:
-                self.flush_area = self.allocate(max(2 * cached_bytes, 1 << 24))
+                self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
             area = self.flush_area
             cl.enqueue_fill_buffer(self.queue, area.handle, np.uint32(0), 0, area.nbytes)
         work.ready()

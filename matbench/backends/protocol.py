@@ -19,12 +19,8 @@ class UnavailableError(MatbenchError):
     """A backend cannot be used here: what is `missing`, and the `fix` if there is one."""
 
     def __init__(self, missing: str, fix: str = "") -> None:
-        super().__init__(missing, fix)
-        self.missing = missing
-        self.fix = fix
-
-    def __str__(self) -> str:
-        return f"{self.missing}; {self.fix}" if self.fix else self.missing
+        super().__init__(f"{missing}; {fix}" if fix else missing)
+        self.missing, self.fix = missing, fix
 
 
 class NoDeviceError(UsageError):
@@ -42,10 +38,8 @@ class Buffer(Protocol):
 
 
 class TensorMap(NamedTuple):
-    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time.
-
-    The first of three dimensions is that of a batch.
-    """
+    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time. The
+    first of three dimensions is that of a batch."""
 
     matrix: Buffer
     storage: Storage
@@ -168,10 +162,8 @@ class Function(Program):
 
 
 class Backend(Protocol):
-    """An open device. Errors are `CaseError`s, `fatal` if the device is lost.
-
-    What has a body here is so for most devices.
-    """
+    """An open device. Errors are `CaseError`s, `fatal` if the device is lost. What has a body here
+    is so for most devices."""
 
     info: DeviceInfo
     cache: Cache

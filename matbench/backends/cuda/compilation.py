@@ -260,11 +260,8 @@ def through_pycuda(
 
 def through_nvcc(asked: CompileRequest, cache: Cache) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
-    if asked.may_change:
-        packed: bytes | memoryview = _through_nvcc(asked)
-    else:
-        key = repr(("nvcc", asked, nvcc().release))
-        packed = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    key = repr(("nvcc", asked, nvcc().release))
+    packed = cache.get_or_make(key, lambda: _through_nvcc(asked), keep=not asked.may_change)
     report, cubin = msgspec.msgpack.decode(packed, type=tuple[bytes, bytes])
     return report.decode(errors="replace"), cubin
 
@@ -387,8 +384,7 @@ def reported(report: str, entry: str) -> Resources:
 
 
 def demangled(*symbols: str) -> list[str]:
-    """The C++ names of symbols, by the program that comes with every host compiler; other symbols
-    stay as they are."""
+    """The C++ names of symbols; other symbols stay as they are."""
     program = programs.which("c++filt")
     if program is None:
         raise BuildError("a C++ entry needs c++filt; install binutils")
@@ -396,11 +392,8 @@ def demangled(*symbols: str) -> list[str]:
 
 
 def lowered(report: str, entry: str) -> str:
-    """The entry's symbol in the machine code that ptxas reports on.
-
-    The compiler itself identifies it: the template arguments of the mark are the entry's type and
-    its address.
-    """
+    """The entry's symbol in the machine code that ptxas reports on. The compiler itself identifies
+    it: the template arguments of the mark are the entry's type and its address."""
     if entry != instrument.MARK:
         return entry
     symbols: list[str] = _ENTRY.findall(report)

@@ -162,10 +162,8 @@ def made(
                 raise
             return (folder / "made.so").read_bytes()
 
-    if compilation.settings_in_force():
-        return build()
     key = repr(("library", target, options, links, text, depends))
-    return bytes(cache.get_or_make(key, build))
+    return bytes(cache.get_or_make(key, build, keep=not compilation.settings_in_force()))
 
 
 class HostFunction(CalledFunction):

@@ -183,10 +183,6 @@ def _describe(index: int, device: Any) -> DeviceInfo:
     )
 
 
-#: ptxas refuses more.
-_MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
-
-
 @dataclass(eq=False)
 class _Buffer:
     handle: Any
@@ -373,7 +369,8 @@ class OpenCLBackend(Backend):
         built = _Program(self, program, unit, [*scalars, ""] if clock else scalars)
         built.warnings = warnings_of(log, kernel)
         built.is_reordered = variant == "reordered"
-        static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
+        static = built.resources.static_shared_bytes or 0
+        most = sweep.GPU_LIMITS["max_static_shared_bytes"]  # ptxas refuses more
         if static > most:
             needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
             raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")

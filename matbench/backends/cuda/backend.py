@@ -78,12 +78,11 @@ class CudaBackend(Backend):
 
     def allocate(self, nbytes: int, *, is_given: bool = False) -> _Buffer:
         whole = -(-max(nbytes, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        shared = [pages for pages in self._pages if pages.nbytes == _PAGE_BYTES][-1:]
-        if not shared or shared[0].used + whole > _PAGE_BYTES:
+        pages = next((p for p in reversed(self._pages) if p.nbytes == _PAGE_BYTES), None)
+        if pages is None or pages.used + whole > _PAGE_BYTES:
             with errors(asked_bytes=nbytes):
-                shared = [_Pages(whole)]
-            self._pages += shared
-        [pages] = shared
+                pages = _Pages(whole)
+            self._pages.append(pages)
         start = int(pages.memory) + pages.used
         pages.used += whole
         pages.buffers += 1

@@ -1,8 +1,7 @@
 """Compiling with nvcc: the request, the machine code, and what ptxas reports about it.
 
-Kernels for the device in use are compiled through PyCUDA, which shares our cache folder. `explain`
-must also work without PyCUDA, for any architecture: then nvcc runs with the same request and only
-its report is kept.
+Kernels for the device in use are compiled through PyCUDA, which shares our cache folder; what
+`explain` shows, for any architecture and without PyCUDA, by nvcc with the same request.
 """
 
 from __future__ import annotations

@@ -8,15 +8,12 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from functools import cache, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from matbench.backends.cuda import libcuda
 from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Program, Work
+from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, LackingError
 from matbench.model import Kernel, Launch, Params, Resources
-
-if TYPE_CHECKING:
-    from matbench.cache import Cache
 
 #: What cuBLAS would allocate itself on a Hopper GPU. With our own workspace nothing is allocated
 #: during stream capture; one workspace on one stream makes results reproducible.

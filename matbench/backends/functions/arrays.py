@@ -141,9 +141,7 @@ def _numba(device: int, stream: int) -> Arrays:
 
 def _jax(device: int, stream: int) -> Arrays:
     """JAX has streams of its own: one of them waits for matbench's, and matbench's for the result.
-
-    An array is only ordered after what matbench's stream was asked for when it is made.
-    """
+    An array is only ordered after what matbench's stream was asked for when it is made."""
     # By default it takes three quarters of the device's memory.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = _imported("jax")

@@ -32,6 +32,7 @@ from matbench.cache import Cache
 from matbench.errors import CaseError, readable
 from matbench.model import Kernel, Launch, Params, Resources
 
+_libc = ctypes.CDLL(None)
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
@@ -74,10 +75,7 @@ def made(
 
 
 def started() -> Judged | None:
-    """Fork a process for functions; None where a process cannot be judged from another one.
-
-    This process must have one thread, and know nothing yet that a function is not to know.
-    """
+    """Fork a process for functions from this one, which has one thread; None where none can be."""
     try:
         return Judged()
     except (AttributeError, IndexError, OSError):  # not Linux, or a container that forbids it
@@ -114,9 +112,8 @@ class Judged:
         self._read(type(None))
         self._rest()
         # What it starts stays a descendant, and it may not read or trace this process.
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        libc.prctl(_PR_SET_DUMPABLE, 0)
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _libc.prctl(_PR_SET_DUMPABLE, 0)
         #: What a call takes besides the function, in ns, measured before any code of it ran.
         self.empty_ns = 0.0
 
@@ -359,13 +356,12 @@ class _Functions:
 
 def _forgo_tracing() -> None:
     """From now on, root may not trace other processes either, nor read their memory."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    _libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
     header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    if libc.capget(header, sets) == 0:
+    if _libc.capget(header, sets) == 0:
         for low in range(3):  # effective, permitted, inheritable
             sets[low] &= ~(1 << _CAP_SYS_PTRACE)
-        libc.capset(header, sets)
+        _libc.capset(header, sets)
 
 
 def _stay_in_group() -> None:
@@ -381,9 +377,8 @@ def _stay_in_group() -> None:
     lines += [(give, 0, 0, allow)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
     filters = struct.pack("@HP", len(lines), ctypes.addressof(program))
-    libc = ctypes.CDLL(None)
-    if numbers and libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
-        libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters, 0, 0)
+    if numbers and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
+        _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters, 0, 0)
 
 
 def _serve(connection: Connection, judge: int) -> NoReturn:
@@ -400,7 +395,6 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         gc.disable()  # no pause while a function is timed
         connection.send_bytes(answers.of_value(None))
         functions = _Functions()
-        flush = ctypes.CDLL(None).fflush  # the buffers of C libraries
         while True:
             os.kill(os.getpid(), signal.SIGSTOP)  # with all threads; the judge continues it
             asked = connection.recv_bytes()
@@ -408,7 +402,7 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
                 said = answers.of_value(functions.answer(asked))
             except BaseException as error:
                 said = answers.of_error(error, "the process of the function")
-            flush(None)
+            _libc.fflush(None)  # the buffers of C libraries
             connection.send_bytes(said)
     except (EOFError, OSError):
         code = 0

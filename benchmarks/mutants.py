@@ -234,7 +234,7 @@ def main() -> None:
     chosen = parser.parse_args()
     from mutants_drawn import drawn
 
-    findings = common.Findings("mutants", chosen, host.device(), timed=False)
+    findings = common.Findings("mutants", chosen, host.devices()[0], timed=False)
     listed = tomllib.loads(chosen.set_aside.read_text(encoding="utf-8")).get("mutant", [])
     reasons = {(row["file"], row["before"], row["after"]): row["reason"] for row in listed}
     lines = mapped()

@@ -50,8 +50,7 @@ def revision() -> str:
 
 
 def kept(key: str, make: Callable[[], bytes]) -> bytes | memoryview:
-    """What this revision reads from a source, named by `key`; made again if the cache cannot be
-    used."""
+    """What this revision reads from a source, named by `key`; kept if the cache can be used."""
     try:
         return Cache().get_or_make(f"{revision()} {key}", make)
     except UsageError:  # of the cache's folder, or else of the source
@@ -114,8 +113,7 @@ class Cache:
                 os.utime(file.fileno())
                 size = os.fstat(file.fileno()).st_size
                 if 0 < size <= self.limit_bytes:  # in memory only where it is read
-                    mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-                    data = memoryview(mapped)
+                    data = memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
         except OSError:
             return None
         if digest(data[_DIGEST_BYTES:], key) != data[:_DIGEST_BYTES]:
@@ -158,17 +156,20 @@ class Cache:
                 if is_damaged:
                     path.unlink()
 
-    def get_or_make(self, key: str, make: Callable[[], bytes | memoryview]) -> memoryview:
-        """The entry; if it is missing, it is made and stored."""
-        found = self.get(key)
+    def get_or_make(
+        self, key: str, make: Callable[[], bytes | memoryview], *, keep: bool = True
+    ) -> memoryview:
+        """The entry; if it is missing, or not to `keep`, it is made, and stored if it is."""
+        found = self.get(key) if keep else None
         if found is None:
             found = memoryview(make())
-            self.put(key, found)
+            if keep:
+                self.put(key, found)
         return found
 
     def _entries(self) -> list[tuple[float, int, str]]:
         found = []
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder) as listed:
+        with suppress(FileNotFoundError), os.scandir(self.folder) as listed:
             for file in listed:
                 if not _ENTRY.fullmatch(file.name) or file.is_dir(follow_symlinks=False):
                     continue
@@ -197,8 +198,6 @@ class Cache:
         """Remove every entry; returns the number of bytes freed."""
         freed = 0
         try:
-            if not self.folder.is_dir() and self.folder.exists():
-                raise NotADirectoryError
             for _, size, path in self._entries():
                 Path(path).unlink(missing_ok=True)
                 freed += size

@@ -24,10 +24,8 @@ _YOUNG_S = 60.0
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file, for reading; an `OSError` at once if it is anything else.
-
-    A pipe or a device could block for ever.
-    """
+    """A regular file, for reading; an `OSError` at once if it is anything else: a pipe or a device
+    could block for ever."""
     without_waiting = lambda name, flags: os.open(name, flags | os.O_NONBLOCK)  # noqa: E731
     file = open(path, "rb", opener=without_waiting)  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -36,11 +34,17 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
-def replace(target: Path, data: bytes) -> None:
-    """Replace a file as a whole, with its permissions; an `OSError` leaves it as it was.
+def told(path: Path) -> str:
+    """What a file of the system tells, which may not be there; empty if nothing does."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
-    `data` are written to a temporary file beside it, which then replaces it.
-    """
+
+def replace(target: Path, data: bytes) -> None:
+    """Replace a file as a whole, but its permissions, by a temporary one that is written beside
+    it; an `OSError` leaves it as it was."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("x+b") as file:  # never through a link

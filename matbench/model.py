@@ -483,6 +483,8 @@ class DeviceInfo(msgspec.Struct, frozen=True):
         return str(self.properties.get("UUID") or self.where)
 
 
+#: The values of a kernel's constants, by name.
+Params = dict[str, int]
 #: A kernel's name, hash and entry, and the values of its constants.
 BuildKey = tuple[str, str, str, frozenset[tuple[str, int]]]
 

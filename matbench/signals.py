@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TimeoutOfFuture  # another before Python 3.11
 from contextlib import contextmanager, suppress
-from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -63,10 +62,8 @@ def ignore() -> None:
 
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
-    """Delay signals until the end of this block in the main thread.
-
-    For code that must not be interrupted, such as that of queues. Other threads never are.
-    """
+    """Delay signals until the end of this block in the main thread; others never get any. For code
+    that must not be interrupted, such as that of queues."""
     global _is_held, _is_late
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -109,12 +106,8 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(unraisable)
         return
     _heard_s = float("-inf")
-    threading.Timer(0.01, _send, [_heard]).start()
-
-
-def _send(number: int) -> None:
-    """Send a signal to the main thread and wake it."""
-    signal.pthread_kill(threading.main_thread().ident or 0, number)
+    main = threading.main_thread().ident
+    threading.Timer(0.01, signal.pthread_kill, [main, _heard]).start()
 
 
 def end_with_parent() -> None:
@@ -129,7 +122,12 @@ def end_with_parent() -> None:
         if not parent.is_alive():  # it ended before that
             os._exit(1)
         return
-    threading.Thread(target=_wait_for_the_end_of, args=(parent,), daemon=True).start()
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def end_with(parent: int) -> None:
@@ -158,8 +156,3 @@ def end_group_with_this() -> None:
 
 def _asked_linux() -> bool:
     return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL)) == 0)
-
-
-def _wait_for_the_end_of(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)

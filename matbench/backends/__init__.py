@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from matbench.backends import host
-from matbench.backends.host import bind_to as bind_to
+from matbench import files
 from matbench.backends.protocol import Backend, NoDeviceError, UnavailableError
 from matbench.errors import UsageError
 from matbench.model import DeviceInfo
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from matbench.cache import Cache
 
 NAMES = ("cuda", "opencl")
+#: Where Linux describes the devices of the PCI bus, by their addresses.
+_PCI = Path("/sys/bus/pci/devices")
 
 
 def devices(name: str) -> list[DeviceInfo]:
@@ -31,8 +34,7 @@ def devices(name: str) -> list[DeviceInfo]:
 
 
 def preload() -> None:
-    """Import the libraries of the backends, without a look at devices: forked processes have them,
-    too."""
+    """Import the libraries of the backends, for processes to be forked; looks at no device."""
     for name in NAMES:
         with suppress(ImportError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -96,9 +98,7 @@ def choose(backend: str, device: str | None) -> DeviceInfo:
 
 
 def host_device(backend: str = "opencl") -> DeviceInfo:
-    """The CPU that kernels of the host run on, through this backend.
-
-    `UnavailableError`: there is no OpenCL CPU device."""
+    """The CPU that kernels of the host run on, through this backend; `UnavailableError`: none."""
     for info in devices(backend):
         if info.kind == "cpu":
             return info
@@ -123,12 +123,28 @@ def isolated(info: DeviceInfo) -> Judged | None:
     return isolated.started()
 
 
+def bind_to(info: DeviceInfo) -> None:
+    """From now on, run this process on the processors next to a GPU, if Linux says which."""
+    address = str(info.properties.get("PCI address") or "").lower()
+    listed = files.told(_PCI / address / "local_cpulist")  # there is none without an address
+    with suppress(AttributeError, OSError, ValueError):
+        if nearby := near(listed) & os.sched_getaffinity(0):
+            os.sched_setaffinity(0, nearby)
+
+
+def near(listed: str) -> set[int]:
+    """The numbers in a list as Linux writes it: `0-3,8`."""
+    ranges = (part.partition("-") for part in listed.split(",") if part)
+    return {n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}
+
+
 def open_backend(info: DeviceInfo, cache: Cache, judged: Judged | None = None) -> Backend:
     """Open a device for work in this process; on a CPU, functions are called in a `judged` one.
 
     What the CPU itself computes is compared by the default device; `NoDeviceError`: there is none.
     """
     if info.backend == "host":
-        return cast(Backend, host.HostBackend(info, open_backend(choose("auto", None), cache)))
+        judging = open_backend(choose("auto", None), cache)
+        return _module("host").HostBackend(info, judging)  # type: ignore[no-any-return]
     apart = () if judged is None else (judged,)
     return _module(info.backend).open_device(info, cache, *apart)  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,32 +13,29 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from matbench import files
 from matbench.backends.protocol import Argument, Array, Backend, Call, Program, Variant, Work
 from matbench.kernelfile.front_matter import DEVICE_LIMITS
-from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import NUMPY, Conditions, DeviceInfo, Kernel, Launch, Params, Resources
 
 
-def device() -> DeviceInfo:
+def devices() -> list[DeviceInfo]:
     """This machine's CPU, with the BLAS that NumPy calls."""
-    import numpy as np
-
     blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
     library = f"{blas.get('name', 'unknown BLAS')} {blas.get('version', '')}".strip()
-    return DeviceInfo(
+    info = DeviceInfo(
         backend="host",
         index=0,
-        name=_processor(),
+        name=processor(),
         kind="cpu",
         driver=platform.platform(terse=True),
         toolkit=f"NumPy {np.__version__}, {library}",
         limits=dict.fromkeys(DEVICE_LIMITS, 1)
         | {"max_shared_bytes_per_block": 0, "max_static_shared_bytes": 0},
     )
-
-
-def devices() -> list[DeviceInfo]:
-    return [device()]
+    return [info]
 
 
 #: Functions of fewer bytes than this are called once before they are timed.
@@ -57,7 +55,7 @@ class HostBackend:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.judging, name)
 
-    def build(self, kernel: Kernel, params: dict[str, int], *more: Any, **named: Any) -> Program:
+    def build(self, kernel: Kernel, params: Params, *more: Any, **named: Any) -> Program:
         if kernel.kind == NUMPY:
             return HostProgram(kernel, self.judging, self.info.toolkit)
         return self.judging.build(kernel, params, *more, **named)
@@ -65,8 +63,6 @@ class HostBackend:
     def timed_ns(self, work: Work) -> float:
         if not work.calls[0].runs_on_host:
             return self.judging.timed_ns(work)
-        import numpy as np
-
         work.ready()
         self.judging.synchronize()
         with np.errstate(all="ignore"):
@@ -80,8 +76,7 @@ class HostBackend:
 
 
 def clocked_ns(calls: Sequence[Call]) -> float:
-    """The mean time of these calls by the host's clock, or their own; each one's C is taken after
-    it."""
+    """The mean time of these calls by the host's clock, or their own; C is taken after each."""
     clock_ns, total_ns = time.perf_counter_ns, 0.0
     for call in calls:
         # No variable holds the first time meanwhile, which the call could find in this frame.
@@ -106,8 +101,6 @@ class HostProgram(Program):
         self.resources = Resources(library=version)
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
-        import numpy as np
-
         matrices = [argument for argument in arguments if isinstance(argument, Array)]
         arrays = [np.empty(matrix.shape, matrix.storage) for matrix in matrices]
         for matrix, array in zip(matrices, arrays, strict=True):
@@ -121,46 +114,17 @@ class HostProgram(Program):
         return Call(run, give=give, runs_on_host=True)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        import numpy as np
-
         with np.errstate(all="ignore"):
             super().launch(launch, arguments)
 
 
 def conditions() -> Conditions:
     """The load of this machine, and its frequency governor."""
-    governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    try:
+    governor = files.told(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
+    load = None
+    with suppress(OSError):
         load = os.getloadavg()[0]
-    except (AttributeError, OSError):
-        load = None
-    try:
-        policy = governor.read_text().strip()
-    except OSError:
-        policy = None
-    return Conditions(load=load, others_share=_others().share(), governor=policy)
-
-
-#: Where Linux describes the devices of the PCI bus, by their addresses.
-_PCI = Path("/sys/bus/pci/devices")
-
-
-def bind_to(info: DeviceInfo) -> None:
-    """From now on, run this process on the processors next to a GPU, if Linux says which."""
-    address = str(info.properties.get("PCI address") or "").lower()
-    if not address or not hasattr(os, "sched_setaffinity"):
-        return
-    with suppress(OSError, ValueError):
-        listed = (_PCI / address / "local_cpulist").read_text()
-        nearby = near(listed) & os.sched_getaffinity(0)
-        if nearby:
-            os.sched_setaffinity(0, nearby)
-
-
-def near(listed: str) -> set[int]:
-    """The numbers in a list as Linux writes it: `0-3,8`."""
-    ranges = (part.partition("-") for part in listed.strip().split(",") if part)
-    return {n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}
+    return Conditions(load=load, others_share=_others().share(), governor=governor or None)
 
 
 class _Others:
@@ -192,11 +156,6 @@ class _Others:
 _others = functools.cache(_Others)
 
 
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+def processor() -> str:
+    named = re.search(r"^model name.*?: *(.+)$", files.told(Path("/proc/cpuinfo")), re.MULTILINE)
+    return named[1].strip() if named else platform.processor() or platform.machine()

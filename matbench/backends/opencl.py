@@ -26,13 +26,10 @@ from matbench.backends.building import apart, first_error, warnings_of
 from matbench.backends.protocol import (
     Address,
     Argument,
-    Array,
     Backend,
     Buffer,
     Call,
-    Handle,
     Program,
-    TensorMap,
     UnavailableError,
     Variant,
     Work,
@@ -40,7 +37,7 @@ from matbench.backends.protocol import (
 from matbench.cache import Cache, revision
 from matbench.errors import BuildError, CaseError, LackingError, OutOfMemoryError
 from matbench.kernelfile import includes, opencl_c, signature, sweep
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Params, Resources
 
 if TYPE_CHECKING:
     from matbench.backends.functions.isolated import Judged
@@ -68,22 +65,26 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-@cache
-def pyopencl() -> Any:
-    """The package; `UnavailableError` if it is missing."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pyopencl
-    except ImportError as error:
-        raise UnavailableError(f"pyopencl is missing ({error})", _INSTALL) from None
-    return pyopencl
+class _PyOpenCL:
+    """The package, imported when it is first used; `UnavailableError` if it is missing."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import pyopencl
+        except ImportError as error:
+            raise UnavailableError(f"pyopencl is missing ({error})", _INSTALL) from None
+        vars(self).update(vars(pyopencl))
+        return getattr(pyopencl, name)
+
+
+cl: Any = _PyOpenCL()
 
 
 @cache
 def platforms() -> list[Any]:
     """All runtimes: those in `OCL_ICD_VENDORS`, or else Intel's from wheels and the system's."""
-    cl = pyopencl()
     # A worker process has the environment of the main one, which may not have imported it.
     os.environ["PYOPENCL_NO_CACHE"] = "1"  # it would unpickle what others may have written
     os.environ["PYOPENCL_HOME"] = str(Path(cl.__file__).parent)  # its loader needs it
@@ -117,7 +118,6 @@ def platforms() -> list[Any]:
 
 def offered() -> list[Any]:
     """GPUs first; for CPUs, Intel's runtime first, by far the fastest for these kernels."""
-    cl = pyopencl()
     offered, failed = [], []
     for platform in platforms():
         try:
@@ -137,7 +137,6 @@ def devices() -> list[DeviceInfo]:
 
 
 def _describe(index: int, device: Any) -> DeviceInfo:
-    cl = pyopencl()
     is_gpu = bool(device.type & cl.device_type.GPU)
     block = [*device.max_work_item_sizes, 1, 1][:3]
     warp_size = 32 if is_gpu else 1
@@ -184,10 +183,6 @@ def _describe(index: int, device: Any) -> DeviceInfo:
     )
 
 
-#: ptxas refuses more.
-_MOST_STATIC_BYTES = sweep.GPU_LIMITS["max_static_shared_bytes"]
-
-
 @dataclass(eq=False)
 class _Buffer:
     handle: Any
@@ -202,7 +197,6 @@ class _Program(Program):
     def __init__(
         self, backend: OpenCLBackend, program: Any, unit: opencl_c.Unit, scalars: list[str]
     ) -> None:
-        cl = pyopencl()
         self.backend = backend
         self.is_reordered = False
         self.program = program
@@ -223,7 +217,7 @@ class _Program(Program):
         )
 
     def reload(self) -> None:
-        cl, backend = pyopencl(), self.backend
+        backend = self.backend
         binary = self.program.get_info(cl.program_info.BINARIES)[0]
         with _errors("build"), warnings.catch_warnings(), apart():
             warnings.simplefilter("ignore")  # compiler warnings, again
@@ -234,7 +228,6 @@ class _Program(Program):
         return Call(partial(self.launch, launch, arguments), program=self, arguments=arguments)
 
     def launch(self, launch: Launch, arguments: Sequence[Argument]) -> None:
-        cl = pyopencl()
         values: list[Any] = []
         cells = [g * b for g, b in zip(launch.grid, launch.block, strict=True)]
         offset: list[int] | None = None
@@ -245,11 +238,8 @@ class _Program(Program):
             offset = [order << 62 | count << 31 | place for count, place in places]
             cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            assert not isinstance(argument, TensorMap | Array | Handle)  # of CUDA; of functions
-            if isinstance(argument, int | float):
-                values.append(np.dtype(scalar).type(argument))
-            else:
-                values.append(argument.handle)
+            handle = getattr(argument, "handle", None)
+            values.append(np.dtype(scalar).type(argument) if handle is None else handle)
         if self.unit.dynamic is not None:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):
@@ -263,13 +253,12 @@ class _Program(Program):
 @contextmanager
 def _errors(doing: str, asked_bytes: int | None = None) -> Iterator[None]:
     """Turn OpenCL's errors into `CaseError`s; all but those of memory are fatal."""
-    cl = pyopencl()
     try:
         yield
-    except (cl.Error, MemoryError) as error:
-        if isinstance(error, cl.MemoryError | MemoryError):
-            asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
-            raise OutOfMemoryError(f"out of device memory{asked}") from None
+    except (cl.MemoryError, MemoryError):
+        asked = f"; {asked_bytes:,} bytes requested" if asked_bytes else ""
+        raise OutOfMemoryError(f"out of device memory{asked}") from None
+    except cl.Error as error:
         raise CaseError(f"{doing} failed: {error}", fatal=True) from None
 
 
@@ -277,7 +266,6 @@ class OpenCLBackend(Backend):
     """One OpenCL device, its context and an in-order queue that profiles."""
 
     def __init__(self, info: DeviceInfo, cache: Cache, judged: Judged | None = None) -> None:
-        cl = pyopencl()
         self.info = info
         self.judged = judged
         self.device = device = offered()[info.index]
@@ -296,7 +284,6 @@ class OpenCLBackend(Backend):
             "clock_read_device()" if modern and "cl_khr_kernel_clock" in extensions
             else "__builtin_readcyclecounter()"
         )  # fmt: skip
-        self.clock_is_sm = False
         self._held: list[_Buffer] = []
         self.events: list[Any] = []  # of the first launch of what is timed, and of the last
         self._reading: Any = None  # a kernel that does nothing
@@ -308,7 +295,6 @@ class OpenCLBackend(Backend):
             self.variants += ("reordered",)
 
     def allocate(self, nbytes: int, *, is_given: bool = False) -> _Buffer:
-        cl = pyopencl()
         largest = self.device.max_mem_alloc_size
         if nbytes > largest:
             raise OutOfMemoryError(
@@ -335,25 +321,18 @@ class OpenCLBackend(Backend):
 
     def write(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with _errors("upload"):
-            pyopencl().enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
+            cl.enqueue_copy(self.queue, buffer.handle, array, is_blocking=True)
 
     def read(self, buffer: Buffer, array: npt.NDArray[Any]) -> None:
         with _errors("download"):
-            pyopencl().enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
+            cl.enqueue_copy(self.queue, array, buffer.handle, is_blocking=True)
 
     def copy(self, target: Buffer, source: Buffer) -> None:
         with _errors("copy"):
-            pyopencl().enqueue_copy(
-                self.queue, target.handle, source.handle, byte_count=source.nbytes
-            )
+            cl.enqueue_copy(self.queue, target.handle, source.handle, byte_count=source.nbytes)
 
     def build(
-        self,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant = "plain",
-        *,
-        block_width: int = 32,
+        self, kernel: Kernel, params: Params, variant: Variant = "plain", *, block_width: int = 32
     ) -> Program:
         if kernel.kind.is_apart:
             from matbench.backends.functions import isolated
@@ -374,7 +353,7 @@ class OpenCLBackend(Backend):
         keep = not includes.operands(kernel.source)  # OpenCL has no headers, so all may change
         # Making a unit takes longer than loading its binary.
         key = repr(("unit", revision(), kernel, params, clock))
-        packed = self.cache.get_or_make(key, translated) if keep else translated()
+        packed = self.cache.get_or_make(key, translated, keep=keep)
         unit = msgspec.msgpack.decode(packed, type=opencl_c.Unit)
         options = [f"-D{name}={value}" for name, value in unit.macros.items()]
         if self.takes_vector_hint and 1 < block_width < _VECTOR_WIDTH:
@@ -390,7 +369,8 @@ class OpenCLBackend(Backend):
         built = _Program(self, program, unit, [*scalars, ""] if clock else scalars)
         built.warnings = warnings_of(log, kernel)
         built.is_reordered = variant == "reordered"
-        static, most = built.resources.static_shared_bytes or 0, _MOST_STATIC_BYTES
+        static = built.resources.static_shared_bytes or 0
+        most = sweep.GPU_LIMITS["max_static_shared_bytes"]  # ptxas refuses more
         if static > most:
             needs = f"{kernel.entry} needs {static:,} bytes of static shared memory per block"
             raise BuildError(f"{needs}; no NVIDIA GPU allows more than {most:,}")
@@ -405,7 +385,6 @@ class OpenCLBackend(Backend):
         `keep` allows taking it from the cache and storing it there. A unit has only the name of its
         file, so that it is built once wherever the file is; an error says its `path`.
         """
-        cl = pyopencl()
         toolkit = (self.info.name, self.info.driver, self.info.toolkit)
         failed: BuildError | None = None
         for language in (self.language, _CPLUSPLUS):
@@ -443,9 +422,8 @@ class OpenCLBackend(Backend):
             raise CaseError("--method graph needs CUDA; this is OpenCL")
         work.hold()
         if work.is_cold and self.info.kind == "gpu":
-            cl, cached_bytes = pyopencl(), self.device.global_mem_cache_size
             if self.flush_area is None:
-                self.flush_area = self.allocate(max(2 * cached_bytes, 1 << 24))
+                self.flush_area = self.allocate(max(2 * self.device.global_mem_cache_size, 1 << 24))
             area = self.flush_area
             cl.enqueue_fill_buffer(self.queue, area.handle, np.uint32(0), 0, area.nbytes)
         work.ready()
@@ -461,7 +439,6 @@ class OpenCLBackend(Backend):
             return float(last.profile.end - first.profile.start) / len(work.calls)
 
     def mapped(self, buffer: Buffer) -> Address:
-        cl = pyopencl()
         with _errors("mapping memory"):
             words, _ = cl.enqueue_map_buffer(
                 self.queue, buffer.handle, cl.map_flags.READ | cl.map_flags.WRITE,
@@ -484,7 +461,7 @@ class OpenCLBackend(Backend):
 
     def copy_back(self, target: Buffer) -> None:
         with _errors("upload"):
-            pyopencl().enqueue_copy(self.queue, target.handle, self._apart, is_blocking=True)
+            cl.enqueue_copy(self.queue, target.handle, self._apart, is_blocking=True)
 
     def conditions(self) -> Conditions:
         return host.conditions() if self.info.kind == "cpu" else Conditions()
@@ -492,11 +469,8 @@ class OpenCLBackend(Backend):
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the device clock against the host's over 50 ms; measured once."""
         if self.rate is None:
-            cl = pyopencl()
-            unit = (
-                f"__kernel void read_clock(__global ulong *t) {{ *t = {self.clock_expression}; }}"
-            )
-            kernel = cl.Kernel(self._compiled(unit, [])[0], "read_clock")
+            unit = f"__kernel void read(__global ulong *t) {{ *t = {self.clock_expression}; }}"
+            kernel = cl.Kernel(self._compiled(unit, [])[0], "read")
             target = self.allocate(8)
             readings = []
             for pause_s in (0.0, 0.0, 0.05):  # the first one warms up
@@ -518,19 +492,16 @@ class OpenCLBackend(Backend):
     def clock_agrees(self) -> bool:
         if self._reading is None:
             unit = "__kernel void nothing(__global uint *unused) {}"
-            self._reading = pyopencl().Kernel(self._compiled(unit, [])[0], "nothing")
+            self._reading = cl.Kernel(self._compiled(unit, [])[0], "nothing")
             self._reading.set_args(self.allocate(4).handle)
         before = time.perf_counter_ns()
-        event = pyopencl().enqueue_nd_range_kernel(self.queue, self._reading, [1], [1])
+        event = cl.enqueue_nd_range_kernel(self.queue, self._reading, [1], [1])
         event.wait()
         start, end = event.profile.start, event.profile.end
         is_within = before <= start <= end <= time.perf_counter_ns()
         if self._is_host_clock is None:
             self._is_host_clock = is_within
         return is_within or not self._is_host_clock
-
-    def close(self) -> None:
-        pass  # its memory and programs go with it
 
 
 #: Opens a device that `devices` listed, with the cache for compiled code.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Resources, Storage
+from matbench.model import Conditions, DeviceInfo, Kernel, Launch, Params, Resources, Storage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,12 +19,8 @@ class UnavailableError(MatbenchError):
     """A backend cannot be used here: what is `missing`, and the `fix` if there is one."""
 
     def __init__(self, missing: str, fix: str = "") -> None:
-        super().__init__(missing, fix)
-        self.missing = missing
-        self.fix = fix
-
-    def __str__(self) -> str:
-        return f"{self.missing}; {self.fix}" if self.fix else self.missing
+        super().__init__(f"{missing}; {fix}" if fix else missing)
+        self.missing, self.fix = missing, fix
 
 
 class NoDeviceError(UsageError):
@@ -42,10 +38,8 @@ class Buffer(Protocol):
 
 
 class TensorMap(NamedTuple):
-    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time.
-
-    The first of three dimensions is that of a batch.
-    """
+    """A row-major matrix, and the box that the Tensor Memory Accelerator copies at a time. The
+    first of three dimensions is that of a batch."""
 
     matrix: Buffer
     storage: Storage
@@ -169,15 +163,13 @@ class Function(Program):
 
 
 class Backend(Protocol):
-    """An open device. Errors are `CaseError`s, `fatal` if the device is lost.
-
-    What has a body here is so for most devices.
-    """
+    """An open device. Errors are `CaseError`s, `fatal` if the device is lost. What has a body here
+    is so for most devices."""
 
     info: DeviceInfo
     cache: Cache
     #: Whether the stamps' `start` and `end` count cycles of the multiprocessors' clock.
-    clock_is_sm: bool
+    clock_is_sm: bool = False
     #: The builds of a kernel that this backend can make.
     variants: tuple[Variant, ...]
 
@@ -212,12 +204,7 @@ class Backend(Protocol):
         """Write what was last copied apart."""
 
     def build(
-        self,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant = "plain",
-        *,
-        block_width: int = 32,
+        self, kernel: Kernel, params: Params, variant: Variant = "plain", *, block_width: int = 32
     ) -> Program:
         """Compile, or load from the cache, for blocks of `block_width` threads along x.
 
@@ -255,4 +242,6 @@ class Backend(Protocol):
     def synchronize(self) -> None:
         """Wait until the device is idle."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of the device; memory and programs go with most."""
+        return

@@ -463,4 +463,4 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     try:
         return backends.host_device(kernel.kind.backend), None
     except UnavailableError as error:
-        return host.device(), str(error)
+        return host.devices()[0], str(error)

@@ -125,7 +125,7 @@ def test_a_short_function_of_the_host_is_called_before_it_is_timed(
         "def numpy(A, B, C, alpha, beta):\n    C += alpha * A\n    calls.append(beta)\ncalls = []\n"
     )
     kernel = msgspec.structs.replace(numpy, source=source)
-    opened = host.HostBackend(host.device(), backend)
+    opened = host.HostBackend(host.devices()[0], backend)
     program = cast(host.HostProgram, opened.build(kernel, {}))
     ones = np.ones((64, 64), np.float32)
     with Memory(backend) as memory:
@@ -140,7 +140,7 @@ def test_a_short_function_of_the_host_is_called_before_it_is_timed(
 
 def test_the_host_has_its_own_conditions_and_the_limits_of_what_compares() -> None:
     judging: Any = SimpleNamespace(info=GPU, conditions=None, energy_j=lambda: 5.0)
-    opened = host.HostBackend(host.device(), judging)
+    opened = host.HostBackend(host.devices()[0], judging)
     assert (opened.info.kind, opened.info.limits) == ("cpu", GPU.limits)
     assert opened.conditions().sm_mhz is None
     assert opened.energy_j() is None
@@ -193,14 +193,14 @@ def test_a_process_is_bound_to_the_processors_next_to_its_gpu(
 ) -> None:
     """Of those that it may use at all: 1, 3 and 5."""
     found: list[set[int]] = []
-    monkeypatch.setattr(host, "_PCI", tmp_path)
+    monkeypatch.setattr(backends, "_PCI", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 3, 5}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", lambda _, to: found.append(to), raising=False)
     if listed is not None:
         (tmp_path / "0000:1b:00.0").mkdir()
         (tmp_path / "0000:1b:00.0" / "local_cpulist").write_text(listed)
-    host.bind_to(msgspec.structs.replace(GPU, properties={"PCI address": "0000:1B:00.0"}))
-    host.bind_to(GPU)  # whose address is not known
+    backends.bind_to(msgspec.structs.replace(GPU, properties={"PCI address": "0000:1B:00.0"}))
+    backends.bind_to(GPU)  # whose address is not known
     assert found == ([] if bound is None else [bound])
 
 

@@ -21,7 +21,7 @@ from support.paths import programs
 from support.sources import ONE, launched
 
 from matbench import backends, cache
-from matbench.backends.opencl import OpenCLBackend, pyopencl
+from matbench.backends.opencl import OpenCLBackend, cl
 from matbench.backends.protocol import STAMP_BYTES, Argument, Backend, Variant, Work
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
@@ -172,7 +172,7 @@ def test_a_source_that_cannot_be_translated_does_not_build(opencl: Backend, tmp_
 def test_only_modern_devices_are_asked(opencl: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     for version in ("1.2", "3.0"):
-        monkeypatch.setattr(pyopencl().Device, "opencl_c_version", f"OpenCL C {version} any")
+        monkeypatch.setattr(cl.Device, "opencl_c_version", f"OpenCL C {version} any")
         opened = OpenCLBackend(opencl.info, Cache())
         asked.append(opened.language)
         opened.close()
@@ -350,7 +350,7 @@ def test_a_guard_tells_where_it_was_written(
 def test_memory_is_mapped_until_it_is_unmapped(opencl: Backend) -> None:
     assert isinstance(opencl, OpenCLBackend)
     buffer = opencl.allocate(64)
-    count = pyopencl().mem_info.MAP_COUNT
+    count = cl.mem_info.MAP_COUNT
     place = opencl.mapped(buffer)
     assert buffer.handle.get_info(count) == 1
     ctypes.memset(place.value, 3, 64)

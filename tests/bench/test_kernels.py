@@ -100,7 +100,7 @@ def check_values(tried: Mapping[str, tuple[int, ...]], kernel: Kernel, session: 
 
 @pytest.fixture(scope="module")
 def on_host(own_folders: None) -> Iterator[Session]:
-    with opened(host.device(), Options(timed=False)) as made:
+    with opened(host.devices()[0], Options(timed=False)) as made:
         yield made
 
 

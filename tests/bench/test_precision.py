@@ -322,7 +322,7 @@ def test_what_is_not_rounding_is_not_called_so(sample: Sample, session: Session)
 
 
 def test_a_library_that_rounds_its_inputs_is_wrong() -> None:
-    numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.device()
+    numpy, info = catalogue.Catalogue(catalogue.builtin()).get("numpy"), host.devices()[0]
     rounds = numpy.source.replace("matmul(A", "matmul((A.view('u4') + 32 & 0xFFFFFFC0).view('f4')")
     with opened(info, Options(timed=False)) as session:
         for source, status in ((numpy.source, "measured"), (rounds, "wrong")):

@@ -27,7 +27,6 @@ import matbench
 import matbench as api
 from matbench import backends, workloads
 from matbench.analysis.limits import of_clock
-from matbench.backends import host
 from matbench.backends.cuda import compilation, libcuda
 from matbench.backends.protocol import Backend
 from matbench.bench.options import Deadlines, Options
@@ -215,7 +214,7 @@ def test_a_worker_runs_on_the_processors_next_to_its_gpu(several: list[DeviceInf
             if not listed.exists():
                 pytest.skip("this system does not say which processors are next to a GPU")
             allowed = pool.worker(info).process.call(os.sched_getaffinity, 0)
-            near = host.near(listed.read_text()) & known
+            near = backends.near(listed.read_text()) & known
             assert allowed == (near or known)
 
 

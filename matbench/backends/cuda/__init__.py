@@ -11,7 +11,7 @@ from matbench.backends.cuda.libcuda import gpu_is_present
 from matbench.backends.protocol import Variant
 from matbench.cache import Cache
 from matbench.errors import BuildError
-from matbench.model import DeviceInfo, Kernel
+from matbench.model import DeviceInfo, Kernel, Params
 
 __all__ = ["LIBRARY", "devices", "gpu_is_present", "open_device", "precompile"]
 
@@ -22,11 +22,7 @@ open_device = CudaBackend
 
 
 def precompile(
-    info: DeviceInfo,
-    kernel: Kernel,
-    params: dict[str, int],
-    cache: Cache,
-    variants: Sequence[Variant],
+    info: DeviceInfo, kernel: Kernel, params: Params, cache: Cache, variants: Sequence[Variant]
 ) -> None:
     """Put these builds of a kernel, or a function on the host, into the cache; needs no context, so
     any process can do it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,11 @@ import numpy.typing as npt
 from matbench.backends.cuda import cublas, nvml
 from matbench.backends.cuda.compilation import compiled, through_pycuda
 from matbench.backends.cuda.device import driver, errors, message
-from matbench.backends.cuda.program import Bindings, CudaProgram
-from matbench.backends.cuda.program import graph as captured
+from matbench.backends.cuda.program import Bindings, CudaProgram, captured
 from matbench.backends.protocol import Address, Backend, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import COMPILED, CUBLAS, CUDA_C, HOST, PYTHON, Conditions, DeviceInfo, Kernel
+from matbench.model import CUBLAS, HOST, PYTHON, Conditions, DeviceInfo, Kernel, Params
 
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
@@ -43,13 +43,13 @@ class _Pages:
         self.buffers = 0
 
 
+@dataclass(eq=False)
 class _Buffer:
     """Device memory: `handle` is its address; views are never freed."""
 
-    def __init__(self, handle: int, nbytes: int, owner: _Pages | None = None) -> None:
-        self.handle = handle
-        self.nbytes = nbytes
-        self.owner = owner
+    handle: int
+    nbytes: int
+    owner: _Pages | None = None
 
     def view(self, offset_bytes: int, nbytes: int) -> _Buffer:
         return _Buffer(self.handle + offset_bytes, nbytes)
@@ -78,12 +78,11 @@ class CudaBackend(Backend):
 
     def allocate(self, nbytes: int, *, is_given: bool = False) -> _Buffer:
         whole = -(-max(nbytes, 1) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        shared = [pages for pages in self._pages if pages.nbytes == _PAGE_BYTES][-1:]
-        if not shared or shared[0].used + whole > _PAGE_BYTES:
+        pages = next((p for p in reversed(self._pages) if p.nbytes == _PAGE_BYTES), None)
+        if pages is None or pages.used + whole > _PAGE_BYTES:
             with errors(asked_bytes=nbytes):
-                shared = [_Pages(whole)]
-            self._pages += shared
-        [pages] = shared
+                pages = _Pages(whole)
+            self._pages.append(pages)
         start = int(pages.memory) + pages.used
         pages.used += whole
         pages.buffers += 1
@@ -125,16 +124,12 @@ class CudaBackend(Backend):
             driver().memcpy_dtod_async(target.handle, source.handle, source.nbytes, self.stream)
 
     def build(
-        self,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant = "plain",
-        *,
-        block_width: int = 32,  # nvcc needs no hint of it
+        self, kernel: Kernel, params: Params, variant: Variant = "plain", *, block_width: int = 32
     ) -> Program:
-        return _BUILDERS[kernel.kind](self, kernel, params, variant)
+        make = _BUILDERS.get(kernel.kind, CudaBackend._module)
+        return make(self, kernel, params, variant)  # nvcc needs no hint of a block's width
 
-    def _module(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+    def _module(self, kernel: Kernel, params: Params, variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
 
         capability = self.info.compute_capability or (0, 0)
@@ -151,14 +146,14 @@ class CudaBackend(Backend):
                 f"the driver ({self.info.driver}) rejected {built}: {message(error)}"
             ) from None
 
-    def _python(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+    def _python(self, kernel: Kernel, params: Params, _: Variant) -> Program:
         from matbench.backends.functions import arrays, calls, timer
 
         timer.loaded(self.cache)
         place = self.info.index, self.stream.handle
         return calls.PythonFunction(kernel, params, self, partial(arrays.on_cuda, *place))
 
-    def _host(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> Program:
+    def _host(self, kernel: Kernel, params: Params, variant: Variant) -> Program:
         from matbench.backends.functions import libraries, timer
 
         timer.loaded(self.cache)
@@ -168,12 +163,11 @@ class CudaBackend(Backend):
             return int(total - free)
 
         target = libraries.cuda_target(kernel, self.info, variant)
-        handles = {"stream": self.stream.handle}
-        if "cublas" in kernel.args:
-            handles = self._library().handles
+        stream = {"stream": self.stream.handle}
+        handles = self._library().handles if "cublas" in kernel.args else stream
         return libraries.HostFunction(kernel, params, target, self, used_bytes, handles)
 
-    def _cublas(self, kernel: Kernel, params: dict[str, int], _: Variant) -> Program:
+    def _cublas(self, kernel: Kernel, params: Params, _: Variant) -> Program:
         return cublas.Baseline(self._library(), kernel, params, self.cache)
 
     def _library(self) -> cublas.Library:
@@ -270,8 +264,5 @@ class CudaBackend(Backend):
             driver().Context.pop()
 
 
-#: What makes a program of a kernel, by its kind.
-_BUILDERS = {
-    CUDA_C: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
-    HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas,
-}  # fmt: skip
+#: What makes a program of a kernel that is none of machine code, by its kind.
+_BUILDERS = {PYTHON: CudaBackend._python, HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas}

@@ -1,8 +1,7 @@
 """Compiling with nvcc: the request, the machine code, and what ptxas reports about it.
 
-Kernels for the device in use are compiled through PyCUDA, which shares our cache folder. `explain`
-must also work without PyCUDA, for any architecture: then nvcc runs with the same request and only
-its report is kept.
+Kernels for the device in use are compiled through PyCUDA, which shares our cache folder; what
+`explain` shows, for any architecture and without PyCUDA, by nvcc with the same request.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from matbench.cache import Cache
 from matbench.errors import BuildError
 from matbench.kernelfile import includes, instrument, signature
 from matbench.kernelfile.compiled import of_cubin
-from matbench.model import Kernel, Resources
+from matbench.model import Kernel, Params, Resources
 
 _ENTRY = re.compile(r"entry function '([^']+)'")
 #: Requests with different turns are compiled at the same time.
@@ -62,7 +61,7 @@ def nvcc() -> Nvcc:
         )
     if not (os.environ.get("NVCC_CCBIN") or programs.which("g++")):
         raise UnavailableError("nvcc needs a host compiler", "install g++")
-    release = re.search(r"release \d+\.\d+, V([\d.]+)", _output(str(path), "--version"))
+    release = re.search(r"release \d+\.\d+, V([\d.]+)", programs.output(str(path), "--version"))
     return Nvcc(str(path), release[1] if release else "unknown")
 
 
@@ -90,7 +89,7 @@ def _wheels() -> list[Path]:
 @cache
 def architectures() -> frozenset[str]:
     """The compute capabilities that nvcc compiles for: `90`, `100`."""
-    return frozenset(re.findall(r"compute_(\d+)", _output(nvcc().path, "--list-gpu-arch")))
+    return frozenset(re.findall(r"compute_(\d+)", programs.output(nvcc().path, "--list-gpu-arch")))
 
 
 @cache
@@ -105,10 +104,6 @@ def root(nvcc: str | Path) -> Path | None:
     said = subprocess.run(asked, capture_output=True, text=True, check=False).stderr
     top = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
     return Path(top[1].strip()) if top else None
-
-
-def _output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 class CompileRequest(NamedTuple):
@@ -133,7 +128,7 @@ class CompileRequest(NamedTuple):
 
 
 def request(
-    kernel: Kernel, params: dict[str, int], variant: Variant, capability: tuple[int, int]
+    kernel: Kernel, params: Params, variant: Variant, capability: tuple[int, int]
 ) -> CompileRequest:
     """The request for one build of a kernel."""
     # With settings, headers of other libraries may be found.
@@ -264,11 +259,8 @@ def through_pycuda(
 
 def through_nvcc(asked: CompileRequest, cache: Cache) -> tuple[str, bytes]:
     """What nvcc and ptxas report, and the machine code; from the cache unless it may change."""
-    if asked.may_change:
-        packed: bytes | memoryview = _through_nvcc(asked)
-    else:
-        key = repr(("nvcc", asked, nvcc().release))
-        packed = cache.get_or_make(key, lambda: _through_nvcc(asked))
+    key = repr(("nvcc", asked, nvcc().release))
+    packed = cache.get_or_make(key, lambda: _through_nvcc(asked), keep=not asked.may_change)
     report, cubin = msgspec.msgpack.decode(packed, type=tuple[bytes, bytes])
     return report.decode(errors="replace"), cubin
 
@@ -306,7 +298,7 @@ class Compiled(NamedTuple):
 
 def compiled(
     kernel: Kernel,
-    params: dict[str, int],
+    params: Params,
     variant: Variant,
     capability: tuple[int, int],
     cache: Cache,
@@ -339,7 +331,7 @@ def compiled(
 
 
 def compiled_by_nvcc(
-    capability: tuple[int, int], kernel: Kernel, params: dict[str, int], cache: Cache
+    capability: tuple[int, int], kernel: Kernel, params: Params, cache: Cache
 ) -> Compiled:
     """What nvcc makes of a kernel for a compute capability; needs no GPU or PyCUDA.
 
@@ -391,20 +383,16 @@ def reported(report: str, entry: str) -> Resources:
 
 
 def demangled(*symbols: str) -> list[str]:
-    """The C++ names of symbols, by the program that comes with every host compiler; other symbols
-    stay as they are."""
+    """The C++ names of symbols; other symbols stay as they are."""
     program = programs.which("c++filt")
     if program is None:
         raise BuildError("a C++ entry needs c++filt; install binutils")
-    return _output(program, *symbols).splitlines()
+    return programs.output(program, *symbols).splitlines()
 
 
 def lowered(report: str, entry: str) -> str:
-    """The entry's symbol in the machine code that ptxas reports on.
-
-    The compiler itself identifies it: the template arguments of the mark are the entry's type and
-    its address.
-    """
+    """The entry's symbol in the machine code that ptxas reports on. The compiler itself identifies
+    it: the template arguments of the mark are the entry's type and its address."""
     if entry != instrument.MARK:
         return entry
     symbols: list[str] = _ENTRY.findall(report)

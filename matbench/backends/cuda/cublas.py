@@ -8,15 +8,12 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 from functools import cache, partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from matbench.backends.cuda import libcuda
 from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Program, Work
+from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError, LackingError
-from matbench.model import Kernel, Launch, Resources
-
-if TYPE_CHECKING:
-    from matbench.cache import Cache
+from matbench.model import Kernel, Launch, Params, Resources
 
 #: What cuBLAS would allocate itself on a Hopper GPU. With our own workspace nothing is allocated
 #: during stream capture; one workspace on one stream makes results reproducible.
@@ -90,9 +87,7 @@ class Baseline(Program):
     """A program that calls the library, by one call of C++ for each launch. `LackingError`: no C++
     compiler, or cuBLAS cannot do this."""
 
-    def __init__(
-        self, library: Library, kernel: Kernel, params: dict[str, int], cache: Cache
-    ) -> None:
+    def __init__(self, library: Library, kernel: Kernel, params: Params, cache: Cache) -> None:
         from matbench.backends.functions import libraries
 
         self.cublas, self.kernel = library, kernel

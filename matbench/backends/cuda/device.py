@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from matbench import files
 from matbench.backends.cuda import compilation, libcuda
 from matbench.backends.protocol import UnavailableError
 from matbench.errors import CaseError, OutOfMemoryError
@@ -136,9 +137,6 @@ def describe(index: int, toolkit: str, supported: str) -> DeviceInfo:
 
 def driver_release() -> str | None:
     """The driver's release, such as `580.159.04`, if Linux shows it."""
-    try:
-        text = Path("/proc/driver/nvidia/version").read_text()
-    except OSError:
-        return None
+    text = files.told(Path("/proc/driver/nvidia/version"))
     match = re.search(r"\b(\d+\.\d+(?:\.\d+)?)\b", text)
     return match[1] if match else None

@@ -40,12 +40,10 @@ def version() -> tuple[int, int] | None:
 
 
 def trouble() -> str | None:
-    """Why the driver cannot be used; None if it can."""
+    """Why the driver, which is there, cannot be used; None if it can."""
     driver = loaded()
-    if driver is None:
-        return "its library libcuda cannot be loaded"
-    status = driver.cuInit(0)
-    return None if status == 0 else explained(status)
+    status = 0 if driver is None else driver.cuInit(0)
+    return explained(status) if status else None
 
 
 def explained(status: int) -> str:

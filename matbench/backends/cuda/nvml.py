@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from matbench.model import Conditions
@@ -15,7 +16,7 @@ class ClockMonitor:
 
     def __init__(self, pci_bus_id: str) -> None:
         self.handle: Any = None
-        try:
+        with suppress(Exception):  # NVML's errors, and that it is missing, have no common base
             import pynvml
 
             pynvml.nvmlInit()
@@ -29,15 +30,13 @@ class ClockMonitor:
                 if name.startswith(prefix) and isinstance(value, int)
                 if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
             }
-        except Exception:  # NVML's errors, and that it is missing, have no common base
-            self.handle = None
 
     def read(self) -> Conditions | None:
         """Current clocks, temperature, power and throttle reasons; None if unknown."""
         if self.handle is None:
             return None
         nvml, handle = self.nvml, self.handle
-        try:
+        with suppress(nvml.NVMLError):
             active = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
             return Conditions(
                 sm_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
@@ -46,15 +45,12 @@ class ClockMonitor:
                 power_w=nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
                 throttled=tuple(name for name, bit in self.reasons.items() if active & bit),
             )
-        except nvml.NVMLError:
-            return None
+        return None
 
     def energy_j(self) -> float | None:
         """Joules since the driver was loaded; None if the GPU does not count them."""
         if self.handle is None:
             return None
-        try:
-            counted_mj: int = self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle)
-            return counted_mj / 1000
-        except self.nvml.NVMLError:
-            return None
+        with suppress(self.nvml.NVMLError):
+            return float(self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.handle) / 1000)  # mJ
+        return None

@@ -70,7 +70,7 @@ class Bindings:
 
 
 @contextmanager
-def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
+def captured(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], None]]:
     """Capture launches on PyCUDA's stream as a graph; yields a function that starts it."""
     bindings = Bindings("--method graph", fatal=True)
     cu, call = bindings.cu, bindings.call
@@ -78,9 +78,9 @@ def graph(stream: Any, enqueue: Callable[[], None]) -> Iterator[Callable[[], Non
     mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
     call("cuStreamBeginCapture", handle, mode)
     enqueue()
-    captured = call("cuStreamEndCapture", handle)
-    instance = call("cuGraphInstantiate", captured, 0)
-    call("cuGraphDestroy", captured)
+    graph = call("cuStreamEndCapture", handle)
+    instance = call("cuGraphInstantiate", graph, 0)
+    call("cuGraphDestroy", graph)
     call("cuGraphUpload", instance, handle)  # so that the first launch need not
     yield partial(call, "cuGraphLaunch", instance, handle)
     call("cuGraphExecDestroy", instance)
@@ -228,14 +228,12 @@ class CudaProgram(Program):
 
     def resident_blocks(self, launch: Launch) -> int | None:
         """By the driver's occupancy call; None without cuda-bindings, or if the call fails."""
-        free = _SHARED_BYTES - (self.resources.static_shared_bytes or 0)
         try:
             bindings = Bindings("occupancy")
             with bindings.function(self.code) as function:
-                if launch.shared_bytes > free:
-                    attribute = bindings.cu.CUfunction_attribute
-                    largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                    bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)
+                attribute = bindings.cu.CUfunction_attribute
+                largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)
                 blocks = bindings.call(
                     "cuOccupancyMaxActiveBlocksPerMultiprocessor",
                     *(function, launch.threads_per_block, launch.shared_bytes),

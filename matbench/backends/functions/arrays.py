@@ -47,8 +47,7 @@ def on_host(kernel: Kernel) -> Arrays:
     make, numpy = getattr(_imported(module), name), _imported("numpy")
 
     def array(array: Array, address: int) -> Any:
-        over = SimpleNamespace(__array_interface__=_interface(array, address, "NumPy"))
-        return make(numpy.asarray(over))
+        return make(numpy.asarray(_over(array, address, "NumPy", "__array_interface__")))
 
     def result(returned: Any, wanted: Array) -> Address:
         _require_own(hasattr(returned, "__array__"), returned, "an array")
@@ -84,7 +83,7 @@ def _torch(device: int, stream: int) -> Arrays:
     place = torch.device("cuda", device)
 
     def array(array: Array, address: int) -> Any:
-        tensor = torch.as_tensor(_on_cuda(array, address), device=place)
+        tensor = torch.as_tensor(_over(array, address), device=place)
         name = FOREIGN.get(array.storage)
         return tensor if name is None else tensor.view(getattr(torch, name))
 
@@ -107,7 +106,7 @@ def _cupy(device: int, stream: int) -> Arrays:
     external = cupy.cuda.ExternalStream(stream, device)
 
     def array(array: Array, address: int) -> Any:
-        return cupy.asarray(_on_cuda(array, address, "CuPy"))
+        return cupy.asarray(_over(array, address, "CuPy"))
 
     def result(returned: Any, wanted: Array) -> Address:
         _require_own(isinstance(returned, cupy.ndarray), returned, "an array of CuPy")
@@ -127,7 +126,7 @@ def _numba(device: int, stream: int) -> Arrays:
     numba.select_device(device)
 
     def array(array: Array, address: int) -> Any:
-        return numba.as_cuda_array(_on_cuda(array, address, "Numba"))
+        return numba.as_cuda_array(_over(array, address, "Numba"))
 
     def result(returned: Any, wanted: Array) -> Address:
         _require_own(numba.is_cuda_array(returned), returned, "an array of numba.cuda")
@@ -142,9 +141,7 @@ def _numba(device: int, stream: int) -> Arrays:
 
 def _jax(device: int, stream: int) -> Arrays:
     """JAX has streams of its own: one of them waits for matbench's, and matbench's for the result.
-
-    An array is only ordered after what matbench's stream was asked for when it is made.
-    """
+    An array is only ordered after what matbench's stream was asked for when it is made."""
     # By default it takes three quarters of the device's memory.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = _imported("jax")
@@ -153,7 +150,7 @@ def _jax(device: int, stream: int) -> Arrays:
     numpy = _imported("jax.numpy")
 
     def array(array: Array, address: int) -> Any:
-        over = _on_cuda(array, address, "JAX")
+        over = _over(array, address, "JAX")
         waiting = place.get_stream_for_external_ready_events()
         driver = Bindings("JAX")
         event = driver.call("cuEventCreate", _NO_TIMING)
@@ -191,11 +188,9 @@ def _version(name: str, package: Any) -> str:
     return f"{name} {getattr(package, '__version__', '')}".strip()
 
 
-def _on_cuda(array: Array, address: int, lacking: str = "") -> SimpleNamespace:
-    return SimpleNamespace(__cuda_array_interface__=_interface(array, address, lacking))
-
-
-def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
+def _over(
+    array: Array, address: int, lacking: str = "", interface: str = "__cuda_array_interface__"
+) -> SimpleNamespace:
     """An array for whatever reads version 3 of an array interface, NumPy's or CUDA's; `CaseError`
     if the package is `lacking` a type that these have no code for."""
     import numpy as np
@@ -205,13 +200,9 @@ def _interface(array: Array, address: int, lacking: str = "") -> dict[str, Any]:
             f"matbench cannot pass {array.storage} to {lacking}; a function of PyTorch can"
         )
     dtype = np.dtype(_BITS.get(array.storage, array.storage))
-    return {
-        "shape": array.shape,
-        "typestr": dtype.str,
-        "data": (address, False),
-        "strides": tuple(step * dtype.itemsize for step in array.steps),
-        "version": 3,
-    }
+    strides = tuple(step * dtype.itemsize for step in array.steps)
+    told = {"shape": array.shape, "typestr": dtype.str, "strides": strides, "version": 3}
+    return SimpleNamespace(**{interface: {**told, "data": (address, False)}})
 
 
 def _require_own(is_own: bool, returned: Any, wanted: str, where: object = None) -> None:

@@ -15,7 +15,7 @@ from matbench.backends.protocol import Address, Argument, Array, Backend, Call, 
 from matbench.errors import BuildError
 from matbench.kernelfile import host_file
 from matbench.kernelfile.python_file import RETURNED
-from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Resources
+from matbench.model import SCALE_OF, WORKSPACE, Kernel, Launch, Params, Resources
 
 _clock_ns = time.perf_counter_ns
 _HOOKS = (sys.getprofile, sys.setprofile), (sys.gettrace, sys.settrace)
@@ -29,22 +29,27 @@ TRUSTED = f"trusted host code, not isolated; {_UNTOLD}"
 ISOLATED = f"isolated in a process of its own; {_UNTOLD}"
 
 
-def notes_of(kernel: Kernel, isolation: str, first_call_s: float | None) -> tuple[str, ...]:
-    """How a function is isolated, the time of its first call, if that is long, and what it was
-    built with."""
-    notes = [isolation]
-    if first_call_s is not None and first_call_s >= _LONG_S:
-        notes.append(f"first call {first_call_s:.1f} s")
-    if options := host_file.options(kernel):
-        notes.append(f"built with {' '.join(options)}")
-    return tuple(notes)
+class NotedFunction(Function):
+    """A function that notes how it is isolated, the time of its first call, if that is long, and
+    what it was built with."""
 
-
-class CalledFunction(Function):
-    """A function that is called with arrays over a device's memory; what it keeps is its own."""
-
+    kernel: Kernel
+    isolation = TRUSTED
     #: Of its first call, which may trace and compile; None before it.
     first_call_s: float | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        notes = [self.isolation]
+        if self.first_call_s is not None and self.first_call_s >= _LONG_S:
+            notes.append(f"first call {self.first_call_s:.1f} s")
+        if options := host_file.options(self.kernel):
+            notes.append(f"built with {' '.join(options)}")
+        return tuple(notes)
+
+
+class CalledFunction(NotedFunction):
+    """A function that is called with arrays over a device's memory; what it keeps is its own."""
 
     def __init__(self, kernel: Kernel, arrays: Arrays, backend: Backend) -> None:
         self.replaced = _originals().replaced
@@ -55,10 +60,6 @@ class CalledFunction(Function):
         self.fills_C = RETURNED not in (parameter.name for parameter in kernel.parameters)
         self.resources = Resources(library=arrays.version)
         self.used_bytes = arrays.used_bytes
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return notes_of(self.kernel, TRUSTED, self.first_call_s)
 
     def prepared(self, arrays: Sequence[Any], arguments: Sequence[Argument]) -> Callable[[], Any]:
         """What calls the function with these arrays, and what it returns."""
@@ -75,7 +76,7 @@ class PythonFunction(CalledFunction):
     def __init__(
         self,
         kernel: Kernel,
-        params: dict[str, int],
+        params: Params,
         backend: Backend,
         made: Callable[[Kernel], Arrays] = on_host,
     ) -> None:

@@ -27,20 +27,12 @@ import numpy as np
 
 from matbench import answers, signals
 from matbench.backends.functions import arrays, calls, libraries
-from matbench.backends.protocol import (
-    Address,
-    Argument,
-    Array,
-    Backend,
-    Buffer,
-    Call,
-    Function,
-    Variant,
-)
+from matbench.backends.protocol import Address, Argument, Array, Backend, Call, Variant
 from matbench.cache import Cache
 from matbench.errors import CaseError, readable
-from matbench.model import Kernel, Launch, Resources
+from matbench.model import Kernel, Launch, Params, Resources
 
+_libc = ctypes.CDLL(None)
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_CAPBSET_DROP = 4, 36, 24  # <linux/prctl.h>
 _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
 _CAP_SYS_PTRACE, _CAPABILITY_VERSION = 19, 0x20080522  # <linux/capability.h>
@@ -70,7 +62,7 @@ class _Built(NamedTuple):
 
 
 def made(
-    kernel: Kernel, params: dict[str, int], variant: Variant, backend: Backend
+    kernel: Kernel, params: Params, variant: Variant, backend: Backend
 ) -> calls.CalledFunction:
     """A function that is called in this process. `BuildError`: why it cannot be."""
     if kernel.arrays:
@@ -83,10 +75,7 @@ def made(
 
 
 def started() -> Judged | None:
-    """Fork a process for functions; None where a process cannot be judged from another one.
-
-    This process must have one thread, and know nothing yet that a function is not to know.
-    """
+    """Fork a process for functions from this one, which has one thread; None where none can be."""
     try:
         return Judged()
     except (AttributeError, IndexError, OSError):  # not Linux, or a container that forbids it
@@ -123,9 +112,8 @@ class Judged:
         self._read(type(None))
         self._rest()
         # What it starts stays a descendant, and it may not read or trace this process.
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        libc.prctl(_PR_SET_DUMPABLE, 0)
+        _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        _libc.prctl(_PR_SET_DUMPABLE, 0)
         #: What a call takes besides the function, in ns, measured before any code of it ran.
         self.empty_ns = 0.0
 
@@ -268,19 +256,13 @@ def _ran_ns(process: int) -> int:
     return 0
 
 
-class IsolatedFunction(Function):
+class IsolatedFunction(calls.NotedFunction):
     """A function that is built and called in the other process."""
 
-    #: The time of its first call, which may trace and compile; None before it.
-    first_call_s: float | None = None
+    isolation = calls.ISOLATED
 
     def __init__(
-        self,
-        judged: Judged,
-        kernel: Kernel,
-        params: dict[str, int],
-        variant: Variant,
-        backend: Backend,
+        self, judged: Judged, kernel: Kernel, params: Params, variant: Variant, backend: Backend
     ) -> None:
         self.judged, self.kernel, self.backend = judged, kernel, backend
         if not judged.empty_ns:
@@ -294,7 +276,7 @@ class IsolatedFunction(Function):
     @property
     def notes(self) -> tuple[str, ...]:
         less = f"without the {self.judged.empty_ns / 1e3:.0f} µs of an empty call"
-        return *calls.notes_of(self.kernel, calls.ISOLATED, self.first_call_s), less
+        return *super().notes, less
 
     def prepare(self, arguments: Sequence[Argument]) -> None:
         given: list[Any] = []
@@ -302,7 +284,7 @@ class IsolatedFunction(Function):
             if isinstance(argument, Array):
                 mapped = self.backend.mapped(argument.matrix)  # always to the same place
                 self.backend.unmap(mapped)
-                argument = argument._replace(matrix=cast(Buffer, Address(mapped.value, None)))
+                argument = argument._replace(matrix=cast(Any, Address(mapped.value, None)))
             given.append(argument)
         self.judged.ask(None, "prepare", self.built.number, given)
         self._prepared = arguments
@@ -350,7 +332,7 @@ class _Functions:
         """As that of a device: both processes have their matrices at the same addresses."""
         return place
 
-    def build(self, kernel: Kernel, params: dict[str, int], variant: Variant) -> _Built:
+    def build(self, kernel: Kernel, params: Params, variant: Variant) -> _Built:
         function = made(kernel, params, variant, cast(Backend, self))
         self.functions.append(function)
         gc.freeze()  # what it imported
@@ -361,29 +343,25 @@ class _Functions:
         gc.collect()
         self.prepared = calls.OneCall(self.functions[number], arguments)
 
-    def call(self) -> int:
+    def answer(self, question: bytes) -> Any:
+        if question:
+            asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
+            self.prepared = None
+            return getattr(self, asked)(*given)
         if self.prepared is None:
             return 0
         self.prepared.run()
         return self.prepared.result.value
 
-    def answer(self, question: bytes) -> Any:
-        if not question:
-            return self.call()
-        asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
-        self.prepared = None
-        return getattr(self, asked)(*given)
-
 
 def _forgo_tracing() -> None:
     """From now on, root may not trace other processes either, nor read their memory."""
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
+    _libc.prctl(_PR_CAPBSET_DROP, _CAP_SYS_PTRACE, 0, 0, 0)
     header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    if libc.capget(header, sets) == 0:
+    if _libc.capget(header, sets) == 0:
         for low in range(3):  # effective, permitted, inheritable
             sets[low] &= ~(1 << _CAP_SYS_PTRACE)
-        libc.capset(header, sets)
+        _libc.capset(header, sets)
 
 
 def _stay_in_group() -> None:
@@ -399,9 +377,8 @@ def _stay_in_group() -> None:
     lines += [(give, 0, 0, allow)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
     filters = struct.pack("@HP", len(lines), ctypes.addressof(program))
-    libc = ctypes.CDLL(None)
-    if numbers and libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
-        libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters, 0, 0)
+    if numbers and _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
+        _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, filters, 0, 0)
 
 
 def _serve(connection: Connection, judge: int) -> NoReturn:
@@ -418,7 +395,6 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
         gc.disable()  # no pause while a function is timed
         connection.send_bytes(answers.of_value(None))
         functions = _Functions()
-        flush = ctypes.CDLL(None).fflush  # the buffers of C libraries
         while True:
             os.kill(os.getpid(), signal.SIGSTOP)  # with all threads; the judge continues it
             asked = connection.recv_bytes()
@@ -426,7 +402,7 @@ def _serve(connection: Connection, judge: int) -> NoReturn:
                 said = answers.of_value(functions.answer(asked))
             except BaseException as error:
                 said = answers.of_error(error, "the process of the function")
-            flush(None)
+            _libc.fflush(None)  # the buffers of C libraries
             connection.send_bytes(said)
     except (EOFError, OSError):
         code = 0

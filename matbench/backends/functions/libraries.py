@@ -6,7 +6,6 @@ import ctypes
 import functools
 import math
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,9 +79,7 @@ def host_target(variant: Variant = "plain") -> Target:
     path = programs.which(_HOST_COMPILER)
     if path is None:
         raise BuildError(f"{_HOST_COMPILER} is missing; install it")
-    asked = (path, "-dumpfullversion")
-    version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return Target(path, version, None, variant)
+    return Target(path, programs.output(path, "-dumpfullversion").strip(), None, variant)
 
 
 def loaded(kernel: Kernel, made: bytes) -> ctypes.CDLL:
@@ -140,7 +137,7 @@ extern "C" int {_SYMBOL}(const matbench::Value *values, char *text, int size) {{
         if not places and len(names) == 1 and target.architecture is not None:
             links.append(f"-l{names[0]}")
     # The cache may be of several machines.
-    machine = host.device().name if any(o.endswith("=native") for o in options) else ""
+    machine = host.processor() if any(o.endswith("=native") for o in options) else ""
     depends = (includes.again(kernel), machine)
     return made(target, options, links, text, Path(kernel.file).name, cache, depends)
 
@@ -165,10 +162,8 @@ def made(
                 raise
             return (folder / "made.so").read_bytes()
 
-    if compilation.settings_in_force():
-        return build()
     key = repr(("library", target, options, links, text, depends))
-    return bytes(cache.get_or_make(key, build))
+    return bytes(cache.get_or_make(key, build, keep=not compilation.settings_in_force()))
 
 
 class HostFunction(CalledFunction):
@@ -184,19 +179,12 @@ class HostFunction(CalledFunction):
         used_bytes: Callable[[], int | None],
         handles: Mapping[str, int],
     ) -> None:
-        lacking = [
-            name
-            for name in kernel.args
-            if name in host_file.HANDLES.values() and name not in handles
-        ]
+        lacking = [n for n in kernel.args if n in host_file.HANDLES.values() and n not in handles]
         if lacking:
             raise BuildError(f"{kernel.path}: args: {lacking[0]} needs CUDA")
         compiler = f"{Path(target.compiler).name} {target.version}"
         arrays = Arrays(  # of which it takes pointers, and it returns none
-            compiler,
-            lambda _, address: Address(address, None),
-            lambda *_: Address(0, None),
-            used_bytes,
+            compiler, lambda _, at: Address(at, None), lambda *_: Address(0, None), used_bytes
         )
         super().__init__(kernel, arrays, backend)
         made = prepare(kernel, params, target, backend.cache)
@@ -237,7 +225,5 @@ def bound(
 @functools.cache
 def _place_of(library: str) -> Path | None:
     """The folder where the host's compiler finds a library; None if it does not."""
-    asked = (_HOST_COMPILER, f"-print-file-name=lib{library}.so")
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    path = Path(said.strip())
+    path = Path(programs.output(_HOST_COMPILER, f"-print-file-name=lib{library}.so").strip())
     return path.resolve().parent if path.is_absolute() else None

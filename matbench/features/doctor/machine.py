@@ -77,8 +77,7 @@ def _opencl() -> Found:
 
 def try_out(source: str = "kernel void nothing() {}") -> None:
     """Build an empty kernel for every OpenCL device; an error if one cannot."""
-    cl = opencl.pyopencl()
     for device in opencl.offered():
         with building.apart(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            cl.Program(cl.Context([device]), source).build(cache_dir=False)
+            opencl.cl.Program(opencl.cl.Context([device]), source).build(cache_dir=False)

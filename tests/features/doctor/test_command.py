@@ -119,7 +119,7 @@ def test_devices_follow_with_their_properties(matbench: Matbench) -> None:
 
 def test_a_device_that_builds_no_kernel_is_told() -> None:
     looking.try_out()
-    with pytest.raises(opencl.pyopencl().RuntimeError):
+    with pytest.raises(opencl.cl.RuntimeError):
         looking.try_out("kernel void nothing() { none(); }")
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
-from matbench.kernelfile.front_matter import Reader
+from matbench.kernelfile.front_matter import Reader, memory_of
 from matbench.kernelfile.signature import TENSOR_MAP, Entry, Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import COMPILED, SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
+from matbench.model import COMPILED, FrontMatter, Included, Parameter
 
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
@@ -106,7 +106,7 @@ class CompiledReader(Reader):
             text, name = args[index] if index < len(args) else "", f"parameter {index + 1}"
             if is_real is None:  # then the argument decides
                 is_real = re.search(r"\b(?:alpha|beta)\b|\.", text) is not None
-            is_buffer = size == 8 and text in (*pointers, WORKSPACE, *SCALE_OF.values(), "")
+            is_buffer = size == 8 and text in (*memory_of(front), "")
             if is_buffer:
                 kind = pointers.get(text, "float")
             elif size == 128:

@@ -17,20 +17,9 @@ from matbench import cache, workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.device_part import NeedsCudaError
-from matbench.kernelfile.front_matter import DEVICE_LIMITS
+from matbench.kernelfile.front_matter import DEVICE_LIMITS, memory_of
 from matbench.kernelfile.host_file import HANDLES, NULL
-from matbench.model import (
-    SCALE_OF,
-    WORKSPACE,
-    Box,
-    Case,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    Problem,
-    Skip,
-    settings_of,
-)
+from matbench.model import Box, Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 N = TypeVar("N", int, float)
 
@@ -292,7 +281,7 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
 
 def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
     """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
-    named = {*workloads.workload_of(kernel).buffers, *SCALE_OF.values(), *HANDLES.values(), NULL}
+    named = {*memory_of(kernel), *HANDLES.values(), NULL}
     found: list[str | float | Box] = []
     parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
     for text, parameter in itertools.zip_longest(kernel.args, parameters):
@@ -302,7 +291,7 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
                 limit = "a box must have 1 to 256 rows and columns"
                 raise expressions.ExpressionError(f"{text}: {limit}")
             found.append(Box(described[0], rows, columns))
-        elif text in named or text == WORKSPACE:
+        elif text in named:
             found.append(text)
         else:
             value = expressions.evaluate(text, values)

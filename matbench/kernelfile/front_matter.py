@@ -86,7 +86,7 @@ def parse(
     """
     source = "" if file is not None and file.suffix == ".cubin" else decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    if reader is None or not reader.reads(str(table.values.get("entry", ""))):
+    if reader is None or not str(table.values.get("entry", "")).startswith(reader.entry_prefix):
         reader = Reader
     kernel = reader(shown, source, file, table, data).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
@@ -141,6 +141,8 @@ class Reader:
     unused: tuple[tuple[str, ...], str] = ((), "")
     #: The only keys of `[launch]` that they have a use for; None: all.
     launch: tuple[str, ...] | None = None
+    #: What their `entry` in the table begins with.
+    entry_prefix = ""
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -170,11 +172,6 @@ class Reader:
         for key in keys:
             if key in self.table.values:
                 self.wrong(f"{key}: {reason}", key)
-
-    @classmethod
-    def reads(cls, entry: str) -> bool:
-        """Whether a kernel with that entry in its table is of this kind."""
-        return True
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -53,10 +53,7 @@ class HostReader(Reader):
     kind = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
     launch = ("where", "workspace_bytes")
-
-    @classmethod
-    def reads(cls, entry: str) -> bool:
-        return entry.startswith(ON_HOST)
+    entry_prefix = ON_HOST
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)

@@ -61,11 +61,10 @@ _OF_PRODUCTS = (
 #: What each key is without front matter.
 _USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
     *("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"),
-    *DEVICE_LIMITS, *expressions.FUNCTIONS,
+    *DEVICE_LIMITS, *expressions.FUNCTIONS, *keyword.kwlist,
 }  # fmt: skip
 #: The usual C++ type of each storage.
 _WRITTEN = {storage: kind for kind, storage in reversed(STORAGE.items())}
@@ -373,7 +372,8 @@ class Reader:
         self.check_product(kernel)
         self.check_launch(kernel)
         self.check_arguments(kernel)
-        self.check_types(kernel)
+        for reason, key in unsuitable(kernel):  # all other keys, and the types, are valid
+            self.wrong(reason, key)
 
     def check_product(self, kernel: Kernel) -> None:
         """Check the keys that only matrix products have, and `arithmetic`."""
@@ -394,19 +394,12 @@ class Reader:
                 if not sizes.is_factor(number):
                     self.wrong(f"{key} = {number:g}: {sizes.FACTORS}", key)
 
-    def check_types(self, kernel: Kernel) -> None:
-        """The same for its scales and its accumulator; all other keys, and the types, are valid."""
-        for reason, key in unsuitable(kernel):
-            self.wrong(reason, key)
-        if kernel.scales is not None and kernel.batch != 1:
-            self.wrong("scales: not for batches", "scales")
-
     def check_constants(self, kernel: Kernel) -> None:
         """Check that constants can have their names in C++ and in expressions, and evaluate `[let]`
         in its order."""
         for table in ("sweep", "tune", "let"):
             for name in getattr(kernel, table):
-                if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
+                if name in _RESERVED or not (name.isascii() and name.isidentifier()):
                     self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
         values = self.first_values(kernel)
         for name, text in kernel.let.items():
@@ -529,6 +522,8 @@ def unsuitable(kernel: Kernel) -> Iterator[tuple[str, str]]:
     if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
         sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
         yield f"accumulator: {sums}", "accumulator"
+    if kernel.scales is not None and kernel.batch != 1:
+        yield "scales: not for batches", "scales"
 
 
 def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
@@ -539,15 +534,12 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
         inside = table[keys[0]].items()  # msgspec does not say which key
         keys += [key for key, value in inside if not tables.fits(value, keys[0], key)][:1]
     unknown = re.search(r"unknown field `(.*?)`", reason)
-    missing = re.search(r"missing required field `(.*?)`", reason)
     name = ".".join(keys)
     if unknown:
         known = (LaunchRules if keys else FrontMatter).__struct_fields__
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
         return f"unknown key `{unknown[1]}`; {hint}", [*keys, unknown[1]]
-    if missing:
-        return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
     if reason.startswith("Invalid enum"):
         kind = tables.type_of(keys)  # a literal, or one or None; the group `baseline` is reserved
         texts = [text for each in (kind, *get_args(kind)) for text in get_args(each)]

@@ -70,7 +70,7 @@ def parse(
                 f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
             )
     table = Table(shown, _table_above(module, function, source, shown), None, given)
-    reader = _Reader(shown, source, Path(file), table, module, function)
+    reader = _Reader(shown, source, Path(file), table, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
     return msgspec.structs.replace(
@@ -160,18 +160,12 @@ class _Reader(Reader):
     )  # fmt: skip
 
     def __init__(
-        self, shown: str, source: str, file: Path, table: Table, module: ast.Module,
-        function: ast.FunctionDef,
-    ) -> None:  # fmt: skip
+        self, shown: str, source: str, file: Path, table: Table, function: ast.FunctionDef
+    ) -> None:
         super().__init__(shown, source, file, table)
         self.function = function
-        names: set[str] = set()
-        for node in ast.walk(module):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        within = [one for one in ARRAYS if any(f"{name}.".startswith(f"{one}.") for name in names)]
+        imported = includes.imports(source)
+        within = [one for one in ARRAYS if f'"{one.replace(".", "/")}.py"' in imported]
         self.arrays = ARRAYS[within[0]] if within else "numpy"
         self.needs = () if within else ("host",)
         if {*within} & {*_ONLY_CUDA}:

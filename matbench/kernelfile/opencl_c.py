@@ -99,12 +99,12 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
                 edits += _hoisted(node, code, functions)
     types = signature.aliases(code)
     for function in functions:
-        for parameter in signature.parameter_nodes(function):
+        parameters = signature.parameter_nodes(function)
+        for parameter in parameters:
             edits += _passed(parameter, code, types)
-        if dynamic is not None and signature.qualified_name(function) == entry:
-            end = signature.end_of_parameters(function)
-            comma = ", " if signature.parameter_nodes(function) else ""
-            edits.append((end, end, f"{comma}__local {dynamic[0]} *{dynamic[1]}"))
+        if dynamic is not None and parameters and signature.qualified_name(function) == entry:
+            end = parameters[-1].end_byte
+            edits.append((end, end, f", __local {dynamic[0]} *{dynamic[1]}"))
     text = syntax.applied(code, edits)
     return f"{_PRELUDE}{line_directive(path)}\n{text}\n", dynamic
 

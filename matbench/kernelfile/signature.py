@@ -121,10 +121,6 @@ def words(node: syntax.Node) -> set[str]:
     }
 
 
-def _list(node: syntax.Node) -> syntax.Node | None:
-    return syntax.fields(_declarator(node), "parameters")
-
-
 def _declarator(node: syntax.Node) -> syntax.Node | None:
     """The part of a definition that holds the name and the parameters."""
     declarator = syntax.fields(node, "declarator")
@@ -185,18 +181,12 @@ def function(node: syntax.Node) -> Signature:
 
 def parameter_nodes(node: syntax.Node) -> list[syntax.Node]:
     """The declarations of a function's parameters; none for `(void)`."""
-    parameters = _list(node)
+    parameters = syntax.fields(_declarator(node), "parameters")
     kinds = ("parameter_declaration", "optional_parameter_declaration")
     nodes = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
     if len(nodes) == 1 and syntax.text_of(nodes[0]) == "void":
         return []
     return nodes
-
-
-def end_of_parameters(node: syntax.Node) -> int:
-    """The position of the parenthesis that closes a function's parameter list."""
-    parameters = _list(node)
-    return parameters.end_byte - 1 if parameters is not None else node.end_byte
 
 
 def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:

@@ -371,10 +371,8 @@ def find(functions: Iterable[Signature], entry: Entry) -> Signature | None:
 
 def bound(function: Signature, entry: Entry) -> dict[str, str]:
     """The values of the entry's template parameters."""
-    if not function.template:
-        if entry.arguments:
-            raise SourceError(f"{function.name} is not a template", function.line)
-        return {}
+    if entry.arguments and not function.template:
+        raise SourceError(f"{function.name} is not a template", function.line)
     given = dict(zip((p.name for p in function.template), entry.arguments, strict=False))
     if len(entry.arguments) > len(function.template):
         taken = f"{function.name} takes {len(function.template)}"

@@ -45,8 +45,7 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
 
     They are kept in the cache: most commands take less time than parsing all.
     """
-    named = [(data, shown, str(path)) for data, shown, path in given]
-    digest = hashlib.sha256(msgspec.msgpack.encode(named)).hexdigest()
+    digest = hashlib.sha256(msgspec.msgpack.encode(given, enc_hook=str)).hexdigest()
 
     def parsed() -> bytes:
         kernels = [parse(data, path, shown) for data, shown, path in given if path.suffix != ".cuh"]
@@ -128,14 +127,13 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     for kernel in (*own.values(), *kernels):
         same = own.get(kernel.sha256, kernel)
         places.setdefault(kernel.name, set()).add((same.file or same.path, same.entry))
-    return [
-        msgspec.structs.replace(
-            kernel, name=f"./{kernel.path}" if kernel.path in places else kernel.path
-        )
-        if kernel.sha256 not in own and len(places[kernel.name]) > 1
-        else kernel
-        for kernel in kernels
-    ]
+    named = []
+    for kernel in kernels:
+        if kernel.sha256 not in own and len(places[kernel.name]) > 1:
+            name = f"./{kernel.path}" if kernel.path in places else kernel.path
+            kernel = msgspec.structs.replace(kernel, name=name)
+        named.append(kernel)
+    return named
 
 
 # `previous` in front matter makes a tree of kernels.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
@@ -90,11 +90,10 @@ def device_part(
     return syntax.applied(code, _File(code, entry, values, set(included)).edits())
 
 
-def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
+def host_headers(source: str, included: Collection[str] = ()) -> dict[str, str]:
     """The headers, with their lines, of libraries for host code."""
     code = syntax.expanded(source)
     nodes = _top(syntax.parse(syntax.skeleton(code)))
-    included = {*included}
     headers = (node for node in nodes if node.type == "preproc_include")
     return {_header(n): _place(code, n) for n in headers if _is_of_host(n, included)}
 
@@ -103,7 +102,7 @@ def is_of_library(header: str) -> bool:
     return _HOST_HEADER.fullmatch(header) is not None
 
 
-def _is_of_host(node: syntax.Node, included: set[str]) -> bool:
+def _is_of_host(node: syntax.Node, included: Collection[str]) -> bool:
     """Whether a header is of a library for host code, or the user's but not there."""
     header = _header(node)
     is_own = '"' in syntax.text_of(node) and not _TOOLKIT.fullmatch(header)

@@ -91,7 +91,7 @@ def parse(
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
-    outside = json.dumps(values, default=str).encode() if table.is_outside else b""
+    outside = json.dumps(values, default=str).encode() if beside or given else b""
     identity = includes.identity(data + outside, kernel.includes)
     return msgspec.structs.replace(kernel, sha256=identity)
 
@@ -161,8 +161,7 @@ class Reader:
         try:
             yield
         except MatbenchError as error:
-            line = error.line if isinstance(error, signature.SourceError) else None
-            if line is not None:
+            if (line := getattr(error, "line", None)) is not None:
                 self.fail(f"{before}{error}", line)
             self.wrong(f"{before}{error}", *keys)
 

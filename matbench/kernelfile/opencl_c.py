@@ -63,9 +63,8 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
         return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
     declared = [
-        f"__global {kind} *{p.name}" if p.pointer else f"{kind} {p.name}"
+        f"{'__global ' * p.pointer}{_TYPES.get(p.type, p.type)} {'*' * p.pointer}{p.name}"
         for p in kernel.parameters
-        for kind in (_TYPES.get(p.type, p.type),)
     ]
     declared.append("__global ulong *matbench_stamps")
     if dynamic is not None:

@@ -115,10 +115,8 @@ def take(
     own = tables.Beside(str(version), committed.take(table)) if table in committed.names else None
     given = dict(given)
     if "include_dirs" in given:
-        now = [
-            includes.folder_of(version.file.resolve(), each).resolve()
-            for each in given["include_dirs"]
-        ]
+        file = version.file.resolve()
+        now = [includes.folder_of(file, each).resolve() for each in given["include_dirs"]]
         given["include_dirs"] = [
             os.path.relpath(at, (root / name).parent) if at.is_relative_to(root) else str(at)
             for at in now

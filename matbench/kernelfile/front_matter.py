@@ -15,31 +15,13 @@ from typing import Any, NoReturn, get_args
 
 import msgspec
 
-from matbench import workloads
+from matbench import model, workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, includes, signature, sizes, tables
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import (
-    BYTES,
-    CUDA_C,
-    EIGHT_BITS,
-    INTEGERS,
-    SCALE_OF,
-    STORAGE,
-    WORKSPACE,
-    Arithmetic,
-    FrontMatter,
-    Included,
-    Kernel,
-    KernelKind,
-    LaunchRules,
-    Parameter,
-    Precision,
-    Problem,
-    Scales,
-)
+from matbench.model import FrontMatter, Included, Kernel, LaunchRules, Parameter, Problem
 
 MAX_FILE_BYTES = 500_000
 #: The suffixes of files that are already compiled.
@@ -62,12 +44,12 @@ _OF_PRODUCTS = (
 _USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _RESERVED = {
-    *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
+    *("M", "N", "K", "A", "B", "C", model.WORKSPACE), *model.SCALE_OF.values(),
     *("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"),
     *DEVICE_LIMITS, *expressions.FUNCTIONS, *keyword.kwlist,
 }  # fmt: skip
 #: The usual C++ type of each storage.
-_WRITTEN = {storage: kind for kind, storage in reversed(STORAGE.items())}
+_WRITTEN = {storage: kind for kind, storage in reversed(model.STORAGE.items())}
 
 
 def parse(
@@ -122,7 +104,7 @@ def check_name(name: str) -> None:
 
 def memory_of(kernel: FrontMatter) -> tuple[str, ...]:
     """The arguments that are in memory: buffers, scratch memory, and factors."""
-    return (*workloads.workload_of(kernel).buffers, WORKSPACE, *SCALE_OF.values())
+    return (*workloads.workload_of(kernel).buffers, model.WORKSPACE, *model.SCALE_OF.values())
 
 
 class Reader:
@@ -131,7 +113,7 @@ class Reader:
     #: How many bytes of headers are searched for kernels and types.
     SEARCHED_BYTES = 1_000_000
     #: That of its kernels.
-    kind: KernelKind = CUDA_C
+    kind: model.KernelKind = model.CUDA_C
     #: What they are if they are already compiled.
     code = b""
     #: What their device must be, whatever the table says.
@@ -227,7 +209,7 @@ class Reader:
         lacking = [] if "entry" in values or known.issuperset(entry.arguments) else ["entry"]
         if not kernel.args:
             lacking.append("args")
-        if WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
+        if model.WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
             launch.add("workspace_bytes")
         return lacking + [
             f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())
@@ -378,9 +360,9 @@ class Reader:
         """Check the keys that only matrix products have, and `arithmetic`."""
         try:
             if kernel.arithmetic is not None:
-                Arithmetic.parse(kernel.arithmetic)
+                model.Arithmetic.parse(kernel.arithmetic)
         except ValueError:
-            known = ", ".join(get_args(Precision))
+            known = ", ".join(get_args(model.Precision))
             what = f"must be a number of products, 1 to 16, and their precision ({known})"
             self.wrong(
                 f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"', "arithmetic"
@@ -429,8 +411,8 @@ class Reader:
             for text in given if isinstance(given, tuple) else (given,):
                 if text is not None:
                     self.attempt(kernel, text, "launch", key)
-        if rules.workspace_bytes is not None and WORKSPACE not in kernel.args:
-            reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
+        if rules.workspace_bytes is not None and model.WORKSPACE not in kernel.args:
+            reason = f"launch.workspace_bytes: `{model.WORKSPACE}` is missing in args"
             self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
             self.attempt(kernel, condition, "launch", "where", whole=False)
@@ -444,15 +426,15 @@ class Reader:
             self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             self.check_argument(kernel, text, parameter)
-            if text in SCALE_OF.values():  # of factors that are declared, and passed as floats
+            if text in model.SCALE_OF.values():  # of declared factors, passed as floats
                 if kernel.scales is None:
-                    known = listed(f'"{name}"' for name in get_args(Scales))
+                    known = listed(f'"{name}"' for name in get_args(model.Scales))
                     self.wrong(f"args: {text} needs `scales`: {known}", "args")
-                if STORAGE.get(parameter.type) != "float32":
+                if model.STORAGE.get(parameter.type) != "float32":
                     self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
             elif parameter.pointer and text in workloads.workload_of(kernel).buffers:
                 self.check_storage(kernel, index, text, parameter)
-        scales = SCALE_OF.values() if kernel.scales is not None else ()
+        scales = model.SCALE_OF.values() if kernel.scales is not None else ()
         for buffer in (*workloads.workload_of(kernel).buffers, *scales):
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")
@@ -468,7 +450,7 @@ class Reader:
             for side in described[1:]:
                 self.attempt(kernel, side, "args")
         elif parameter.pointer != (text in memory_of(kernel)):
-            known = f"{', '.join(buffers)} or {WORKSPACE}"
+            known = f"{', '.join(buffers)} or {model.WORKSPACE}"
             kind = f"a buffer ({known})" if parameter.pointer else "a number"
             self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
         elif not parameter.pointer:
@@ -476,13 +458,13 @@ class Reader:
 
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
-        storage = STORAGE.get(parameter.type)
+        storage = model.STORAGE.get(parameter.type)
         allowed = workloads.workload_of(kernel).storages(buffer, kernel.contract.storage)
-        is_packed = storage == "int32" and kernel.storage in EIGHT_BITS  # four in a word
-        if buffer != "C" and (parameter.type in BYTES or is_packed):
+        is_packed = storage == "int32" and kernel.storage in model.EIGHT_BITS  # four in a word
+        if buffer != "C" and (parameter.type in model.BYTES or is_packed):
             storage = kernel.storage
-            if storage not in EIGHT_BITS:
-                known = listed(f'"{kind}"' for kind in EIGHT_BITS)
+            if storage not in model.EIGHT_BITS:
+                known = listed(f'"{kind}"' for kind in model.EIGHT_BITS)
                 self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
         elif buffer != "C" and kernel.storage not in (None, storage):
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
@@ -498,9 +480,9 @@ class Reader:
             self.fail(wrong, self.lines[index] if self.lines else None)
         if buffer == "C":
             return
-        declared = ["float16", "bfloat16", "float64", *EIGHT_BITS]
+        declared = ["float16", "bfloat16", "float64", *model.EIGHT_BITS]
         declared += ["int32"] * (kernel.workload == workloads.DEFAULT)
-        needs = kernel.precision in ("float64", *EIGHT_BITS, *INTEGERS)
+        needs = kernel.precision in ("float64", *model.EIGHT_BITS, *model.INTEGERS)
         if (storage in declared or needs) and storage != kernel.precision:
             self.wrong(
                 f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
@@ -510,14 +492,14 @@ class Reader:
 def unsuitable(kernel: Kernel) -> Iterator[tuple[str, str]]:
     """Why its scales and accumulator do not suit its types, with the key of each reason."""
     contract = kernel.contract
-    if kernel.scales is not None and contract.storage not in EIGHT_BITS:
-        known = listed(EIGHT_BITS)
+    if kernel.scales is not None and contract.storage not in model.EIGHT_BITS:
+        known = listed(model.EIGHT_BITS)
         yield f"scales: only for operands of {known}, not {contract.storage}", "scales"
     if kernel.scales is not None and contract.result == "int32":
         yield "scales: C is int32, so there are none; leave it out", "scales"
     if kernel.promotes is not None and kernel.accumulator != "float22":
         yield 'promotes: only with accumulator = "float22"', "promotes"
-    suits = {"int32": INTEGERS, "float22": tuple(set(EIGHT_BITS) - set(INTEGERS))}
+    suits = {"int32": model.INTEGERS, "float22": tuple(set(model.EIGHT_BITS) - set(model.INTEGERS))}
     if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
         sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
         yield f"accumulator: {sums}", "accumulator"

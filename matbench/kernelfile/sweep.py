@@ -50,9 +50,8 @@ def parameter_sets(kernel: Kernel, overrides: Space) -> Iterator[dict[str, int]]
     space = _space(kernel, overrides)
     count = math.prod(map(len, space.values()))
     if count > MAX_CASES:
-        raise UsageError(
-            f"{kernel.name}: {count:,} combinations, more than {MAX_CASES:,}; --set fewer values"
-        )
+        most = f"more than {MAX_CASES:,}; --set fewer values"
+        raise UsageError(f"{kernel.name}: {count:,} combinations, {most}")
     return combinations(space)
 
 
@@ -340,20 +339,18 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
 
 def _beyond_limits(launch: Launch, device: DeviceInfo) -> Skip | None:
     """The first limit that a launch exceeds, whatever its front matter says."""
-    limits = _limits(device)
+    limits = {**_limits(device), "workspace_bytes": 2**63 - 1}
     asked = {
         "max_threads_per_block": launch.threads_per_block,
         "max_shared_bytes_per_block": launch.shared_bytes,
     }
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         asked |= {f"max_block_{axis}": threads, f"max_grid_{axis}": blocks}
-    allowed = {limit: limits[limit] for limit in asked}
-    asked["workspace_bytes"], allowed["workspace_bytes"] = launch.workspace_bytes, 2**63 - 1
+    asked["workspace_bytes"] = launch.workspace_bytes
     for limit, number in asked.items():
-        if number > allowed[limit]:
+        if number > (allowed := limits[limit]):
             # JSON holds whole numbers of at most 64 bits.
             kept = number if number < 2**63 else float(number)
-            is_any = allowed[limit] < device.limits.get(limit, 0)
-            of = {"device": "cuda"} if is_any else {}
-            return Skip("limit", limit, {"asked": kept, "allowed": allowed[limit], **of})
+            of = {"device": "cuda"} if allowed < device.limits.get(limit, 0) else {}
+            return Skip("limit", limit, {"asked": kept, "allowed": allowed, **of})
     return None

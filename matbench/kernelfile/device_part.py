@@ -122,11 +122,8 @@ class _File:
         self.nodes = list(_top(self.root))
         self.declaring = [name for what, name in _DECLARED.items() if re.search(what, code)]
         self.entry: syntax.Node | None = None
-        self.spaces = {
-            syntax.text_of(name)
-            for node in syntax.walk(self.root)
-            if node.type == "namespace_definition" and (name := syntax.fields(node, "name"))
-        }
+        spaces = [n for n in syntax.walk(self.root) if n.type == "namespace_definition"]
+        self.spaces = {syntax.text_of(syntax.fields(node, "name")) for node in spaces} - {""}
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
         self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
         #: The names that it defines, and the words of their definitions.

@@ -51,10 +51,8 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     constants = expressions.constants(kernel.let, params)
-    bound = tuple(
-        (name, signature.with_values(text, constants))
-        for name, text in signature.bound(function, entry).items()
-    )
+    given = signature.bound(function, entry).items()
+    bound = tuple((name, signature.with_values(text, constants)) for name, text in given)
     own_headers = tuple(header.name for header in kernel.includes)
     code = device_part(source, function.name, bound, own_headers)
     text, dynamic = _unit(code, Path(kernel.path).name, entry.last_name)
@@ -120,10 +118,8 @@ def _hoisted(node: syntax.Node, code: str, functions: list[syntax.Node]) -> list
     if outermost.type == "compound_statement" and len(above) < 3:
         return []
     text = " ".join(code[node.start_byte : node.end_byte].split())
-    return [
-        (outermost.start_byte, outermost.start_byte, f"{text} "),
-        (node.start_byte, node.end_byte, ""),
-    ]
+    start = outermost.start_byte
+    return [(start, start, f"{text} "), (node.start_byte, node.end_byte, "")]
 
 
 def _passed(parameter: syntax.Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:

@@ -211,9 +211,8 @@ class Reader:
             lacking.append("args")
         if model.WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
             launch.add("workspace_bytes")
-        return lacking + [
-            f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())
-        ]
+        launch -= values.get("launch", {}).keys()
+        return lacking + [f"launch.{key}" for key in sorted(launch)]
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
@@ -253,9 +252,8 @@ class Reader:
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         """The entry, and its function with the types that its parameters then have."""
         self.refuse(("result",), "only if no source in C says it; the pointer does")
-        self.refuse(
-            ("link", "options"), 'only for functions on the host, as in entry = "host sgemm"'
-        )
+        on_host = 'only for functions on the host, as in entry = "host sgemm"'
+        self.refuse(("link", "options"), on_host)
         with self.blaming("entry"):
             self.source = unpacked(self.given)
         headers = includes.texts(included, self.SEARCHED_BYTES)
@@ -364,9 +362,8 @@ class Reader:
         except ValueError:
             known = ", ".join(get_args(model.Precision))
             what = f"must be a number of products, 1 to 16, and their precision ({known})"
-            self.wrong(
-                f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"', "arithmetic"
-            )
+            reason = f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"'
+            self.wrong(reason, "arithmetic")
         for key in _OF_PRODUCTS if kernel.workload != workloads.DEFAULT else ():
             if getattr(kernel, key) != getattr(_USUAL, key):
                 self.wrong(f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key)
@@ -484,9 +481,8 @@ class Reader:
         declared += ["int32"] * (kernel.workload == workloads.DEFAULT)
         needs = kernel.precision in ("float64", *model.EIGHT_BITS, *model.INTEGERS)
         if (storage in declared or needs) and storage != kernel.precision:
-            self.wrong(
-                f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
-            )
+            kind = f"{parameter.name} is {parameter.type}"
+            self.wrong(f"{kind}: set precision = {storage!r}", "precision")
 
 
 def unsuitable(kernel: Kernel) -> Iterator[tuple[str, str]]:

@@ -126,10 +126,8 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     else:
         raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
-        raise BuildError(
-            f"{entry.last_name} has template specialisations, which instrumented builds do not "
-            "support"
-        )
+        what = f"{entry.last_name} has template specialisations"
+        raise BuildError(f"{what}, which instrumented builds do not support")
     attributes: dict[str, str] = {}
     code = syntax.applied(code, _as_device_function(node, code, attributes))
     values = signature.bound(signature.function(node), entry)

@@ -30,9 +30,8 @@ _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
-_NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
-    ("alpha", "beta"), "double"
-)
+_NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"}
+_NUMBERS |= {"alpha": "double", "beta": "double"}
 #: The most functions of which one is chosen if none is named.
 _MOST_FUNCTIONS = 100
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
@@ -66,9 +65,8 @@ def parse(
     for opening in _OPENING.finditer(source):
         if not FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
-            raise UsageError(
-                f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
-            )
+            what = "a table: `# /// matbench`, lines with `#`, then `# ///`"
+            raise UsageError(f"{shown}:{line}: not {what}")
     table = Table(shown, _table_above(module, function, source, shown), None, given)
     reader = _Reader(shown, source, Path(file), table, function)
     kernel = reader.kernel()
@@ -193,10 +191,8 @@ class _Reader(Reader):
             key = "padding" if front.layout == "row-major" else "layout"
             self.wrong(f"{key}: only for a function that fills C", key)
         roles = args if "C" in args else (*args, "C")  # a C that is returned comes last
-        parameters = [
-            Parameter(types.get(role, "float"), parameter, True)
-            for role, parameter in zip(roles, [*matrices, RETURNED], strict=False)
-        ]
+        pairs = zip(roles, [*matrices, RETURNED], strict=False)
+        parameters = [Parameter(types.get(role, "float"), called, True) for role, called in pairs]
         parameters += [Parameter(_NUMBERS[number], number, False) for number in named]
         self.args = (*roles, *named)
         return Entry(name, ()), Signature(name, tuple(parameters), is_extern_c=True)

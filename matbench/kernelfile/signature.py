@@ -380,11 +380,8 @@ def bound(function: Signature, entry: Entry) -> dict[str, str]:
     for parameter in function.template:
         if parameter.name not in given:
             if parameter.default is None:
-                raise SourceError(
-                    f"{function.name} is a template; specify `{parameter.name}`, as in "
-                    f'entry = "{suggested(function)}"',
-                    function.line,
-                )
+                how = f'specify `{parameter.name}`, as in entry = "{suggested(function)}"'
+                raise SourceError(f"{function.name} is a template; {how}", function.line)
             given[parameter.name] = parameter.default
     return given
 

@@ -191,14 +191,11 @@ class Catalogue:
 
         To `ladder` belong all rungs, also those that are the tutorials', in their order.
         """
-        members = [
-            kernel
-            for kernel in self.kernels.values()
-            if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
-            and workload in (None, kernel.workload)
-        ]
+        every = [k for k in self.kernels.values() if workload in (None, k.workload)]
         if name == "ladder":
-            return sorted(members, key=lambda kernel: kernel.rung or 0)
+            rungs = [kernel for kernel in every if kernel.rung or kernel.group == name]
+            return sorted(rungs, key=lambda kernel: kernel.rung or 0)
+        members = [kernel for kernel in every if name in ("all", kernel.group)]
         return sorted(members, key=lambda kernel: [k.name for k in line_to(kernel, self.kernels)])
 
     def baselines(

@@ -41,10 +41,8 @@ def builtin() -> list[Kernel]:
 
 @functools.cache
 def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
-    """The kernels of these files, with what each is shown as; they include no others.
-
-    They are kept in the cache: most commands take less time than parsing all.
-    """
+    """The kernels of these files, with what each is shown as; they include no others. They are kept
+    in the cache: most commands take less time than parsing all."""
     digest = hashlib.sha256(msgspec.msgpack.encode(given, enc_hook=str)).hexdigest()
 
     def parsed() -> bytes:
@@ -55,10 +53,7 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
 
 
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
-    """Read one kernel file and its front matter, in it or beside it; `given` keys take precedence.
-
-    A `UsageError` names the file and the line that is wrong.
-    """
+    """One kernel file with its front matter, in it or beside it; `given` keys take precedence."""
     file = Path(python_file.split(str(path))[0])
     return parse(read(file, shown_as or str(file)), path, shown_as, given)
 
@@ -94,10 +89,7 @@ def _beside(path: Path, shown_as: str | None) -> tables.Beside | None:
 
 
 def read(path: Path, shown: str) -> bytes:
-    """The content of a kernel file, up to one byte more than is accepted.
-
-    Only regular files are read.
-    """
+    """The content of a regular file, up to one byte more than is accepted of a kernel file."""
     try:
         with files.opened(path) as file:
             is_text = path.suffix not in front_matter.COMPILED

@@ -283,10 +283,8 @@ def _names(node: syntax.Node) -> set[str]:
 
 
 def _is_host(node: syntax.Node) -> bool:
-    """Whether a node declares or defines a function or variable that no kernel can use.
-
-    Kernels can use constants, and `constexpr` functions can compute them.
-    """
+    """Whether a node declares or defines a function or variable that no kernel can use. Kernels can
+    use constants, and `constexpr` functions can compute them."""
     node = signature.untemplated(node)
     words = signature.words(node)
     if node.type == "function_definition":

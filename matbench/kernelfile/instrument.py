@@ -89,10 +89,8 @@ def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
-    """A build that reads the clock of each block before and after the whole kernel.
-
-    The last parameter of its entry points to one zeroed `matbench_stamp` per block.
-    """
+    """A build that reads the clock of each block before and after the whole kernel. The last
+    parameter of its entry points to one zeroed `matbench_stamp` per block."""
     begin, end = (f"    matbench_{what}(matbench_stamps);" for what in ("begin", "end"))
     body = f"{begin}\n    KERNEL;\n{end}\n"
     return _wrapped_unit(kernel, params or {}, _CLOCK, body)

@@ -50,10 +50,7 @@ def split(path: str) -> tuple[str, str]:
 def parse(
     data: bytes, path: Path, given: Mapping[str, Any] | None = None, shown_as: str | None = None
 ) -> Kernel:
-    """The function that `path` or a given `entry` names, or the only one that takes matrices.
-
-    A `UsageError` names the file, as it is shown, and the line that is wrong.
-    """
+    """The function that `path` or a given `entry` names, or the only one that takes matrices."""
     file, name = split(str(path))
     given = dict(given or {})
     if not name and isinstance(given.get("entry"), str):

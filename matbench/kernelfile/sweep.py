@@ -157,9 +157,7 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 
 def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
-
-    It can if its front matter lists them or passes them on.
-    """
+    It can if its front matter lists them or passes them on."""
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), sizes.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
@@ -173,10 +171,8 @@ def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
-    """One case with its launch, or with what keeps the device from running it.
-
-    Geometry that no device can launch is a mistake in the kernel file.
-    """
+    """One case with its launch, or with what keeps the device from running it. Geometry that no
+    device can launch is a mistake in the kernel file."""
     made = _case(kernel, problem, params, device)
     takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
     is_reordered = device.kind == "cpu" and kernel.kind.has_source and takes_size

@@ -98,7 +98,7 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
     for function in functions:
         parameters = signature.parameter_nodes(function)
         for parameter in parameters:
-            edits += _passed(parameter, code, types)
+            edits += _passed(parameter, types)
         if dynamic is not None and parameters and signature.qualified_name(function) == entry:
             end = parameters[-1].end_byte
             edits.append((end, end, f", __local {dynamic[0]} *{dynamic[1]}"))
@@ -122,10 +122,9 @@ def _hoisted(node: syntax.Node, code: str, functions: list[syntax.Node]) -> list
     return [(start, start, f"{text} "), (node.start_byte, node.end_byte, "")]
 
 
-def _passed(parameter: syntax.Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:
+def _passed(parameter: syntax.Node, types: Mapping[str, str]) -> list[syntax.Edit]:
     """Edits of a kernel's parameter: pointers get the global address space."""
-    start, end = parameter.start_byte, parameter.end_byte
-    text = code[start:end]
+    start, text = parameter.start_byte, syntax.text_of(parameter)
     if "*" in text or "[" in text:
         return [(start, start, "__global ")]
     kind = syntax.fields(parameter, "type")

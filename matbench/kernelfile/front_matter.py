@@ -396,10 +396,8 @@ class Reader:
         constants = expressions.constants(kernel.let, self.first_values(kernel))
         values = {**kernel.values(largest), **DEVICE_LIMITS, **constants}
         with self.blaming(*keys, before=f"{'.'.join(keys)} {str(text)[:60]!r}: "):
-            if whole:
-                expressions.whole(text, values)
-            else:
-                expressions.evaluate(str(text), values)
+            evaluate = expressions.whole if whole else expressions.evaluate
+            evaluate(str(text), values)
 
     def check_launch(self, kernel: Kernel) -> None:
         rules = kernel.launch

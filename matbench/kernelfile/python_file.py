@@ -68,12 +68,9 @@ def parse(
     reader = _Reader(shown, source, Path(file), table, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
-    return msgspec.structs.replace(
-        kernel,
-        path=f"{shown}{SEPARATOR}{function.name}",
-        sha256=includes.identity(data + said, kernel.includes),
-        arrays=reader.arrays,
-    )
+    named = f"{shown}{SEPARATOR}{function.name}"
+    sha256 = includes.identity(data + said, kernel.includes)
+    return msgspec.structs.replace(kernel, path=named, sha256=sha256, arrays=reader.arrays)
 
 
 def tree(source: str, shown: str) -> ast.Module:
@@ -82,9 +79,8 @@ def tree(source: str, shown: str) -> ast.Module:
         return includes.python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise UsageError(
-            f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
-        ) from None
+        why = getattr(error, "msg", error) or "too deep"
+        raise UsageError(f"{shown}:{line}: not Python: {why}") from None
 
 
 def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:
@@ -214,11 +210,8 @@ class _Reader(Reader):
         positional = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]
         by_place = {*positional[: len(args.posonlyargs)], *positional[: len(matrices)]}
         if by_place & (constants | {*_NUMBERS}):
-            self.fail(
-                f"{function.name}: matrices come first, and what else it takes is passed by name; "
-                f"move {min(by_place - {*matrices})}",
-                function.lineno,
-            )
+            what = f"{function.name}: matrices come first, and what else it takes is passed by name"
+            self.fail(f"{what}; move {min(by_place - {*matrices})}", function.lineno)
         every = {parameter.arg for parameter in (*args.args, *args.kwonlyargs)}
         if missing := constants - every:
             name = min(missing)

@@ -113,12 +113,10 @@ def is_specialised(root: syntax.Node, name: str) -> bool:
 
 def words(node: syntax.Node) -> set[str]:
     """The words before a function's name and parameters: `__global__`, `static`, …"""
-    return {
-        word
-        for child in node.children
-        if "declarator" not in child.type and child.type != "compound_statement"
-        for word in syntax.text_of(child).split()
-    }
+    kept = [
+        c for c in node.children if "declarator" not in c.type and c.type != "compound_statement"
+    ]
+    return {word for child in kept for word in syntax.text_of(child).split()}
 
 
 def _declarator(node: syntax.Node) -> syntax.Node | None:

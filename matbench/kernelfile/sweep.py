@@ -295,9 +295,8 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
             if is_rounded or (kind in signature.SCALARS and not holds(kind, value)):
                 what = f"{text} = {value}" if text != str(value) else text
-                raise expressions.ExpressionError(
-                    f"{what:.80} does not fit into {parameter.name}, of type {kind}"
-                )
+                where = f"{parameter.name}, of type {kind}"
+                raise expressions.ExpressionError(f"{what:.80} does not fit into {where}")
             found.append(value)
     return tuple(found)
 
@@ -336,10 +335,8 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
 def _beyond_limits(launch: Launch, device: DeviceInfo) -> Skip | None:
     """The first limit that a launch exceeds, whatever its front matter says."""
     limits = {**_limits(device), "workspace_bytes": 2**63 - 1}
-    asked = {
-        "max_threads_per_block": launch.threads_per_block,
-        "max_shared_bytes_per_block": launch.shared_bytes,
-    }
+    asked = {"max_threads_per_block": launch.threads_per_block}
+    asked["max_shared_bytes_per_block"] = launch.shared_bytes
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         asked |= {f"max_block_{axis}": threads, f"max_grid_{axis}": blocks}
     asked["workspace_bytes"] = launch.workspace_bytes

@@ -41,12 +41,9 @@ def builtin() -> list[Kernel]:
 
 @functools.cache
 def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
-    """The kernels of these files, with what each is shown as; they include no others.
-
-    They are kept in the cache: most commands take less time than parsing all.
-    """
-    named = [(data, shown, str(path)) for data, shown, path in given]
-    digest = hashlib.sha256(msgspec.msgpack.encode(named)).hexdigest()
+    """The kernels of these files, with what each is shown as; they include no others. They are kept
+    in the cache: most commands take less time than parsing all."""
+    digest = hashlib.sha256(msgspec.msgpack.encode(given, enc_hook=str)).hexdigest()
 
     def parsed() -> bytes:
         kernels = [parse(data, path, shown) for data, shown, path in given if path.suffix != ".cuh"]
@@ -56,10 +53,7 @@ def _parsed(given: tuple[tuple[bytes, str, Path], ...]) -> list[Kernel]:
 
 
 def load(path: Path, shown_as: str | None = None, given: Mapping[str, Any] | None = None) -> Kernel:
-    """Read one kernel file and its front matter, in it or beside it; `given` keys take precedence.
-
-    A `UsageError` names the file and the line that is wrong.
-    """
+    """One kernel file with its front matter, in it or beside it; `given` keys take precedence."""
     file = Path(python_file.split(str(path))[0])
     return parse(read(file, shown_as or str(file)), path, shown_as, given)
 
@@ -95,10 +89,7 @@ def _beside(path: Path, shown_as: str | None) -> tables.Beside | None:
 
 
 def read(path: Path, shown: str) -> bytes:
-    """The content of a kernel file, up to one byte more than is accepted.
-
-    Only regular files are read.
-    """
+    """The content of a regular file, up to one byte more than is accepted of a kernel file."""
     try:
         with files.opened(path) as file:
             is_text = path.suffix not in front_matter.COMPILED
@@ -128,14 +119,13 @@ def told_apart(kernels: Sequence[Kernel]) -> list[Kernel]:
     for kernel in (*own.values(), *kernels):
         same = own.get(kernel.sha256, kernel)
         places.setdefault(kernel.name, set()).add((same.file or same.path, same.entry))
-    return [
-        msgspec.structs.replace(
-            kernel, name=f"./{kernel.path}" if kernel.path in places else kernel.path
-        )
-        if kernel.sha256 not in own and len(places[kernel.name]) > 1
-        else kernel
-        for kernel in kernels
-    ]
+    named = []
+    for kernel in kernels:
+        if kernel.sha256 not in own and len(places[kernel.name]) > 1:
+            name = f"./{kernel.path}" if kernel.path in places else kernel.path
+            kernel = msgspec.structs.replace(kernel, name=name)
+        named.append(kernel)
+    return named
 
 
 # `previous` in front matter makes a tree of kernels.
@@ -193,14 +183,11 @@ class Catalogue:
 
         To `ladder` belong all rungs, also those that are the tutorials', in their order.
         """
-        members = [
-            kernel
-            for kernel in self.kernels.values()
-            if (name in ("all", kernel.group) or (name == "ladder" and kernel.rung))
-            and workload in (None, kernel.workload)
-        ]
+        every = [k for k in self.kernels.values() if workload in (None, k.workload)]
         if name == "ladder":
-            return sorted(members, key=lambda kernel: kernel.rung or 0)
+            rungs = [kernel for kernel in every if kernel.rung or kernel.group == name]
+            return sorted(rungs, key=lambda kernel: kernel.rung or 0)
+        members = [kernel for kernel in every if name in ("all", kernel.group)]
         return sorted(members, key=lambda kernel: [k.name for k in line_to(kernel, self.kernels)])
 
     def baselines(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
-from matbench.kernelfile.front_matter import Reader
+from matbench.kernelfile.front_matter import Reader, memory_of
 from matbench.kernelfile.signature import TENSOR_MAP, Entry, Signature
 from matbench.kernelfile.tables import Table
-from matbench.model import COMPILED, SCALE_OF, WORKSPACE, FrontMatter, Included, Parameter
+from matbench.model import COMPILED, FrontMatter, Included, Parameter
 
 _TARGET = re.compile(r"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)\))?")
@@ -99,19 +99,17 @@ class CompiledReader(Reader):
             self.wrong(f'several kernels; choose one, as in entry = "{entry}"; {there}', "entry")
         pointers, parameters = self.pointers(front), []
         half = "__nv_bfloat16" if pointers["A"] == "__nv_bfloat16" else "__half"
-        reals = {2: half, 4: "float", 8: "double"}
-        others = {1: "char", 2: "short", 4: "int", 8: "long long"}
+        reals = {2: half, 4: "float", 8: "double", 128: TENSOR_MAP}
+        others = {1: "char", 2: "short", 4: "int", 8: "long long", 128: TENSOR_MAP}
         args = front.args if self.table.values.get("args") else ()
         for index, (size, is_real) in enumerate(self.kernels[entry]):
             text, name = args[index] if index < len(args) else "", f"parameter {index + 1}"
             if is_real is None:  # then the argument decides
                 is_real = re.search(r"\b(?:alpha|beta)\b|\.", text) is not None
-            is_buffer = size == 8 and text in (*pointers, WORKSPACE, *SCALE_OF.values(), "")
-            if is_buffer:
-                kind = pointers.get(text, "float")
-            elif size == 128:
-                kind = TENSOR_MAP
-            elif (kind := (reals if is_real else others).get(size, "")) == "":
+            is_buffer = size == 8 and text in (*memory_of(front), "")
+            numbers = reals if is_real else others
+            kind = pointers.get(text, "float") if is_buffer else numbers.get(size, "")
+            if not kind:
                 what = f"{name} has {size} bytes; only numbers, pointers and tensor maps"
                 self.wrong(f"args: {what} can be passed", "args")
             parameters.append(Parameter(kind, name, is_buffer))

@@ -26,9 +26,7 @@ _NUMBER = re.compile(r"\b[0-9]{1,6}\b")
 
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A product of matrices: C = A·B, row-major and of any size, unless its fields say otherwise.
-
-    They have the names and the values of front matter. `where` are conditions that sizes meet.
-    """
+    They have the names and the values of front matter. `where` are conditions that sizes meet."""
 
     transpose: Transpose = "NN"
     layout: Layout = "row-major"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.signature import SourceError
@@ -90,11 +90,10 @@ def device_part(
     return syntax.applied(code, _File(code, entry, values, set(included)).edits())
 
 
-def host_headers(source: str, included: Iterable[str] = ()) -> dict[str, str]:
+def host_headers(source: str, included: Collection[str] = ()) -> dict[str, str]:
     """The headers, with their lines, of libraries for host code."""
     code = syntax.expanded(source)
     nodes = _top(syntax.parse(syntax.skeleton(code)))
-    included = {*included}
     headers = (node for node in nodes if node.type == "preproc_include")
     return {_header(n): _place(code, n) for n in headers if _is_of_host(n, included)}
 
@@ -103,7 +102,7 @@ def is_of_library(header: str) -> bool:
     return _HOST_HEADER.fullmatch(header) is not None
 
 
-def _is_of_host(node: syntax.Node, included: set[str]) -> bool:
+def _is_of_host(node: syntax.Node, included: Collection[str]) -> bool:
     """Whether a header is of a library for host code, or the user's but not there."""
     header = _header(node)
     is_own = '"' in syntax.text_of(node) and not _TOOLKIT.fullmatch(header)
@@ -123,11 +122,8 @@ class _File:
         self.nodes = list(_top(self.root))
         self.declaring = [name for what, name in _DECLARED.items() if re.search(what, code)]
         self.entry: syntax.Node | None = None
-        self.spaces = {
-            syntax.text_of(name)
-            for node in syntax.walk(self.root)
-            if node.type == "namespace_definition" and (name := syntax.fields(node, "name"))
-        }
+        spaces = [n for n in syntax.walk(self.root) if n.type == "namespace_definition"]
+        self.spaces = {syntax.text_of(syntax.fields(node, "name")) for node in spaces} - {""}
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
         self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
         #: The names that it defines, and the words of their definitions.
@@ -287,10 +283,8 @@ def _names(node: syntax.Node) -> set[str]:
 
 
 def _is_host(node: syntax.Node) -> bool:
-    """Whether a node declares or defines a function or variable that no kernel can use.
-
-    Kernels can use constants, and `constexpr` functions can compute them.
-    """
+    """Whether a node declares or defines a function or variable that no kernel can use. Kernels can
+    use constants, and `constexpr` functions can compute them."""
     node = signature.untemplated(node)
     words = signature.words(node)
     if node.type == "function_definition":

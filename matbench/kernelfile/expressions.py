@@ -94,9 +94,8 @@ def whole(text: int | str, values: Mapping[str, Number]) -> int:
         return text
     result = evaluate(text, values)
     if not isinstance(result, int):
-        raise ExpressionError(
-            "not a whole number; divide with // or ceil_div, as in ceil_div(N, 16)"
-        )
+        how = "divide with // or ceil_div, as in ceil_div(N, 16)"
+        raise ExpressionError(f"not a whole number; {how}")
     return int(result)
 
 

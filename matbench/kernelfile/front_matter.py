@@ -15,31 +15,13 @@ from typing import Any, NoReturn, get_args
 
 import msgspec
 
-from matbench import workloads
+from matbench import model, workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, includes, signature, sizes, tables
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.kernelfile.tables import Beside, MissingKeysError, Table
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import (
-    BYTES,
-    CUDA_C,
-    EIGHT_BITS,
-    INTEGERS,
-    SCALE_OF,
-    STORAGE,
-    WORKSPACE,
-    Arithmetic,
-    FrontMatter,
-    Included,
-    Kernel,
-    KernelKind,
-    LaunchRules,
-    Parameter,
-    Precision,
-    Problem,
-    Scales,
-)
+from matbench.model import FrontMatter, Included, Kernel, LaunchRules, Parameter, Problem
 
 MAX_FILE_BYTES = 500_000
 #: The suffixes of files that are already compiled.
@@ -61,14 +43,13 @@ _OF_PRODUCTS = (
 #: What each key is without front matter.
 _USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED = {
-    *("M", "N", "K", "A", "B", "C", WORKSPACE), *SCALE_OF.values(),
+    *("M", "N", "K", "A", "B", "C", model.WORKSPACE), *model.SCALE_OF.values(),
     *("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c", "alpha", "beta", "batch"),
-    *DEVICE_LIMITS, *expressions.FUNCTIONS,
+    *DEVICE_LIMITS, *expressions.FUNCTIONS, *keyword.kwlist,
 }  # fmt: skip
 #: The usual C++ type of each storage.
-_WRITTEN = {storage: kind for kind, storage in reversed(STORAGE.items())}
+_WRITTEN = {storage: kind for kind, storage in reversed(model.STORAGE.items())}
 
 
 def parse(
@@ -86,13 +67,13 @@ def parse(
     """
     source = "" if file is not None and file.suffix == ".cubin" else decoded(data, shown)
     table = Table(shown, source, beside, given or {})
-    if reader is None or not reader.reads(str(table.values.get("entry", ""))):
+    if reader is None or not str(table.values.get("entry", "")).startswith(reader.entry_prefix):
         reader = Reader
     kernel = reader(shown, source, file, table, data).kernel()
     # The hash of the file covers only its own content, so front matter from elsewhere is added, but
     # not `previous`: it changes nothing that is compiled, launched or claimed.
     values = {key: value for key, value in table.values.items() if key != "previous"}
-    outside = json.dumps(values, default=str).encode() if table.is_outside else b""
+    outside = json.dumps(values, default=str).encode() if beside or given else b""
     identity = includes.identity(data + outside, kernel.includes)
     return msgspec.structs.replace(kernel, sha256=identity)
 
@@ -121,13 +102,18 @@ def check_name(name: str) -> None:
         raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
 
 
+def memory_of(kernel: FrontMatter) -> tuple[str, ...]:
+    """The arguments that are in memory: buffers, scratch memory, and factors."""
+    return (*workloads.workload_of(kernel).buffers, model.WORKSPACE, *model.SCALE_OF.values())
+
+
 class Reader:
     """Reads the front matter of one file."""
 
     #: How many bytes of headers are searched for kernels and types.
     SEARCHED_BYTES = 1_000_000
     #: That of its kernels.
-    kind: KernelKind = CUDA_C
+    kind: model.KernelKind = model.CUDA_C
     #: What they are if they are already compiled.
     code = b""
     #: What their device must be, whatever the table says.
@@ -136,6 +122,8 @@ class Reader:
     unused: tuple[tuple[str, ...], str] = ((), "")
     #: The only keys of `[launch]` that they have a use for; None: all.
     launch: tuple[str, ...] | None = None
+    #: What their `entry` in the table begins with.
+    entry_prefix = ""
 
     def __init__(
         self, shown: str, source: str, file: Path | None, table: Table, data: bytes = b""
@@ -155,8 +143,7 @@ class Reader:
         try:
             yield
         except MatbenchError as error:
-            line = error.line if isinstance(error, signature.SourceError) else None
-            if line is not None:
+            if (line := getattr(error, "line", None)) is not None:
                 self.fail(f"{before}{error}", line)
             self.wrong(f"{before}{error}", *keys)
 
@@ -165,11 +152,6 @@ class Reader:
         for key in keys:
             if key in self.table.values:
                 self.wrong(f"{key}: {reason}", key)
-
-    @classmethod
-    def reads(cls, entry: str) -> bool:
-        """Whether a kernel with that entry in its table is of this kind."""
-        return True
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -227,11 +209,10 @@ class Reader:
         lacking = [] if "entry" in values or known.issuperset(entry.arguments) else ["entry"]
         if not kernel.args:
             lacking.append("args")
-        if WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
+        if model.WORKSPACE in (kernel.args or [parameter.name for parameter in kernel.parameters]):
             launch.add("workspace_bytes")
-        return lacking + [
-            f"launch.{key}" for key in sorted(launch - values.get("launch", {}).keys())
-        ]
+        launch -= values.get("launch", {}).keys()
+        return lacking + [f"launch.{key}" for key in sorted(launch)]
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         """Front matter with the right types; missing keys are reported later, all at once."""
@@ -271,9 +252,8 @@ class Reader:
     def entry(self, front: FrontMatter, included: tuple[Included, ...]) -> tuple[Entry, Signature]:
         """The entry, and its function with the types that its parameters then have."""
         self.refuse(("result",), "only if no source in C says it; the pointer does")
-        self.refuse(
-            ("link", "options"), 'only for functions on the host, as in entry = "host sgemm"'
-        )
+        on_host = 'only for functions on the host, as in entry = "host sgemm"'
+        self.refuse(("link", "options"), on_host)
         with self.blaming("entry"):
             self.source = unpacked(self.given)
         headers = includes.texts(included, self.SEARCHED_BYTES)
@@ -371,19 +351,19 @@ class Reader:
         self.check_product(kernel)
         self.check_launch(kernel)
         self.check_arguments(kernel)
-        self.check_types(kernel)
+        for reason, key in unsuitable(kernel):  # all other keys, and the types, are valid
+            self.wrong(reason, key)
 
     def check_product(self, kernel: Kernel) -> None:
         """Check the keys that only matrix products have, and `arithmetic`."""
         try:
             if kernel.arithmetic is not None:
-                Arithmetic.parse(kernel.arithmetic)
+                model.Arithmetic.parse(kernel.arithmetic)
         except ValueError:
-            known = ", ".join(get_args(Precision))
+            known = ", ".join(get_args(model.Precision))
             what = f"must be a number of products, 1 to 16, and their precision ({known})"
-            self.wrong(
-                f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"', "arithmetic"
-            )
+            reason = f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"'
+            self.wrong(reason, "arithmetic")
         for key in _OF_PRODUCTS if kernel.workload != workloads.DEFAULT else ():
             if getattr(kernel, key) != getattr(_USUAL, key):
                 self.wrong(f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key)
@@ -392,19 +372,12 @@ class Reader:
                 if not sizes.is_factor(number):
                     self.wrong(f"{key} = {number:g}: {sizes.FACTORS}", key)
 
-    def check_types(self, kernel: Kernel) -> None:
-        """The same for its scales and its accumulator; all other keys, and the types, are valid."""
-        for reason, key in unsuitable(kernel):
-            self.wrong(reason, key)
-        if kernel.scales is not None and kernel.batch != 1:
-            self.wrong("scales: not for batches", "scales")
-
     def check_constants(self, kernel: Kernel) -> None:
         """Check that constants can have their names in C++ and in expressions, and evaluate `[let]`
         in its order."""
         for table in ("sweep", "tune", "let"):
             for name in getattr(kernel, table):
-                if not _IDENTIFIER.fullmatch(name) or name in _RESERVED or keyword.iskeyword(name):
+                if name in _RESERVED or not (name.isascii() and name.isidentifier()):
                     self.wrong(f"[{table}] {name}: not a valid name for a constant", table, name)
         values = self.first_values(kernel)
         for name, text in kernel.let.items():
@@ -423,10 +396,8 @@ class Reader:
         constants = expressions.constants(kernel.let, self.first_values(kernel))
         values = {**kernel.values(largest), **DEVICE_LIMITS, **constants}
         with self.blaming(*keys, before=f"{'.'.join(keys)} {str(text)[:60]!r}: "):
-            if whole:
-                expressions.whole(text, values)
-            else:
-                expressions.evaluate(str(text), values)
+            evaluate = expressions.whole if whole else expressions.evaluate
+            evaluate(str(text), values)
 
     def check_launch(self, kernel: Kernel) -> None:
         rules = kernel.launch
@@ -435,8 +406,8 @@ class Reader:
             for text in given if isinstance(given, tuple) else (given,):
                 if text is not None:
                     self.attempt(kernel, text, "launch", key)
-        if rules.workspace_bytes is not None and WORKSPACE not in kernel.args:
-            reason = f"launch.workspace_bytes: `{WORKSPACE}` is missing in args"
+        if rules.workspace_bytes is not None and model.WORKSPACE not in kernel.args:
+            reason = f"launch.workspace_bytes: `{model.WORKSPACE}` is missing in args"
             self.wrong(reason, "launch", "workspace_bytes")
         for condition in rules.where:
             self.attempt(kernel, condition, "launch", "where", whole=False)
@@ -450,15 +421,15 @@ class Reader:
             self.wrong(f"args: {len(kernel.args)} arguments, but {taken}", "args")
         for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=True)):
             self.check_argument(kernel, text, parameter)
-            if text in SCALE_OF.values():  # of factors that are declared, and passed as floats
+            if text in model.SCALE_OF.values():  # of declared factors, passed as floats
                 if kernel.scales is None:
-                    known = listed(f'"{name}"' for name in get_args(Scales))
+                    known = listed(f'"{name}"' for name in get_args(model.Scales))
                     self.wrong(f"args: {text} needs `scales`: {known}", "args")
-                if STORAGE.get(parameter.type) != "float32":
+                if model.STORAGE.get(parameter.type) != "float32":
                     self.wrong(f"args: {text} is of floats, not `{parameter.type}`", "args")
             elif parameter.pointer and text in workloads.workload_of(kernel).buffers:
                 self.check_storage(kernel, index, text, parameter)
-        scales = SCALE_OF.values() if kernel.scales is not None else ()
+        scales = model.SCALE_OF.values() if kernel.scales is not None else ()
         for buffer in (*workloads.workload_of(kernel).buffers, *scales):
             if buffer not in kernel.args:
                 self.wrong(f"args: {buffer} is missing", "args")
@@ -473,8 +444,8 @@ class Reader:
                 self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
             for side in described[1:]:
                 self.attempt(kernel, side, "args")
-        elif parameter.pointer != (text in (*buffers, WORKSPACE, *SCALE_OF.values())):
-            known = f"{', '.join(buffers)} or {WORKSPACE}"
+        elif parameter.pointer != (text in memory_of(kernel)):
+            known = f"{', '.join(buffers)} or {model.WORKSPACE}"
             kind = f"a buffer ({known})" if parameter.pointer else "a number"
             self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")
         elif not parameter.pointer:
@@ -482,13 +453,13 @@ class Reader:
 
     def check_storage(self, kernel: Kernel, index: int, buffer: str, parameter: Parameter) -> None:
         """Check that pointers match the buffers' element types and the declared precision."""
-        storage = STORAGE.get(parameter.type)
+        storage = model.STORAGE.get(parameter.type)
         allowed = workloads.workload_of(kernel).storages(buffer, kernel.contract.storage)
-        is_packed = storage == "int32" and kernel.storage in EIGHT_BITS  # four in a word
-        if buffer != "C" and (parameter.type in BYTES or is_packed):
+        is_packed = storage == "int32" and kernel.storage in model.EIGHT_BITS  # four in a word
+        if buffer != "C" and (parameter.type in model.BYTES or is_packed):
             storage = kernel.storage
-            if storage not in EIGHT_BITS:
-                known = listed(f'"{kind}"' for kind in EIGHT_BITS)
+            if storage not in model.EIGHT_BITS:
+                known = listed(f'"{kind}"' for kind in model.EIGHT_BITS)
                 self.wrong(f"{parameter.name} points to bytes: set `storage` to {known}", "storage")
         elif buffer != "C" and kernel.storage not in (None, storage):
             self.wrong("storage: only for pointers to bytes; the pointers say it", "storage")
@@ -504,29 +475,30 @@ class Reader:
             self.fail(wrong, self.lines[index] if self.lines else None)
         if buffer == "C":
             return
-        declared = ["float16", "bfloat16", "float64", *EIGHT_BITS]
+        declared = ["float16", "bfloat16", "float64", *model.EIGHT_BITS]
         declared += ["int32"] * (kernel.workload == workloads.DEFAULT)
-        needs = kernel.precision in ("float64", *EIGHT_BITS, *INTEGERS)
+        needs = kernel.precision in ("float64", *model.EIGHT_BITS, *model.INTEGERS)
         if (storage in declared or needs) and storage != kernel.precision:
-            self.wrong(
-                f"{parameter.name} is {parameter.type}: set precision = {storage!r}", "precision"
-            )
+            kind = f"{parameter.name} is {parameter.type}"
+            self.wrong(f"{kind}: set precision = {storage!r}", "precision")
 
 
 def unsuitable(kernel: Kernel) -> Iterator[tuple[str, str]]:
     """Why its scales and accumulator do not suit its types, with the key of each reason."""
     contract = kernel.contract
-    if kernel.scales is not None and contract.storage not in EIGHT_BITS:
-        known = listed(EIGHT_BITS)
+    if kernel.scales is not None and contract.storage not in model.EIGHT_BITS:
+        known = listed(model.EIGHT_BITS)
         yield f"scales: only for operands of {known}, not {contract.storage}", "scales"
     if kernel.scales is not None and contract.result == "int32":
         yield "scales: C is int32, so there are none; leave it out", "scales"
     if kernel.promotes is not None and kernel.accumulator != "float22":
         yield 'promotes: only with accumulator = "float22"', "promotes"
-    suits = {"int32": INTEGERS, "float22": tuple(set(EIGHT_BITS) - set(INTEGERS))}
+    suits = {"int32": model.INTEGERS, "float22": tuple(set(model.EIGHT_BITS) - set(model.INTEGERS))}
     if contract.storage not in suits.get(kernel.accumulator or "", (contract.storage,)):
         sums = f"sums of {contract.storage} products are not in {kernel.accumulator}"
         yield f"accumulator: {sums}", "accumulator"
+    if kernel.scales is not None and kernel.batch != 1:
+        yield "scales: not for batches", "scales"
 
 
 def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
@@ -537,15 +509,12 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
         inside = table[keys[0]].items()  # msgspec does not say which key
         keys += [key for key, value in inside if not tables.fits(value, keys[0], key)][:1]
     unknown = re.search(r"unknown field `(.*?)`", reason)
-    missing = re.search(r"missing required field `(.*?)`", reason)
     name = ".".join(keys)
     if unknown:
         known = (LaunchRules if keys else FrontMatter).__struct_fields__
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
         return f"unknown key `{unknown[1]}`; {hint}", [*keys, unknown[1]]
-    if missing:
-        return f"`{'.'.join([*keys, missing[1]])}` is missing", keys
     if reason.startswith("Invalid enum"):
         kind = tables.type_of(keys)  # a literal, or one or None; the group `baseline` is reserved
         texts = [text for each in (kind, *get_args(kind)) for text in get_args(each)]

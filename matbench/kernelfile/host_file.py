@@ -10,20 +10,10 @@ from typing import Any
 
 import msgspec
 
-from matbench import workloads
 from matbench.kernelfile import includes, signature, syntax
-from matbench.kernelfile.front_matter import ON_HOST, Reader
+from matbench.kernelfile.front_matter import ON_HOST, Reader, memory_of
 from matbench.kernelfile.signature import Entry, Signature
-from matbench.model import (
-    CUBLAS,
-    HOST,
-    SCALE_OF,
-    WORKSPACE,
-    FrontMatter,
-    Included,
-    Kernel,
-    Parameter,
-)
+from matbench.model import CUBLAS, HOST, SCALE_OF, FrontMatter, Included, Kernel, Parameter
 
 #: What matbench passes for parameters of these types.
 HANDLES = {"cudaStream_t": "stream", "CUstream": "stream", "cublasHandle_t": "cublas"}
@@ -63,10 +53,7 @@ class HostReader(Reader):
     kind = HOST
     unused = ("finish", "reads"), "a function on the host has no use for it; remove it"
     launch = ("where", "workspace_bytes")
-
-    @classmethod
-    def reads(cls, entry: str) -> bool:
-        return entry.startswith(ON_HOST)
+    entry_prefix = ON_HOST
 
     def front(self, table: dict[str, Any]) -> FrontMatter:
         front = super().front(table)
@@ -115,13 +102,11 @@ class HostReader(Reader):
 
     def check_argument(self, kernel: Kernel, text: str, parameter: Parameter) -> None:
         handle = None if parameter.pointer else HANDLES.get(parameter.type)
-        buffers = workloads.workload_of(kernel).buffers
-        is_buffer = text in (*buffers, WORKSPACE, *SCALE_OF.values())
         if handle is not None or text in HANDLES.values():
             if text != handle:
                 wanted = handle or "no handle"
                 self.wrong(f"args: {parameter.name} takes {wanted}, not {text!r}", "args")
-        elif parameter.pointer and not is_buffer:
+        elif parameter.pointer and text not in memory_of(kernel):
             if text != NULL:  # the address of a number
                 self.attempt(kernel, text, "args", whole=False)
         else:

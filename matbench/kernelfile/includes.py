@@ -172,9 +172,7 @@ def flattened(kernel: Kernel) -> str:
 
 def code_of(kernel: Kernel) -> str:
     """The hash of all that decides what a kernel does: comments, descriptions and groups do not.
-
-    Without a source in C, that of its file. Lines count where the code uses their numbers.
-    """
+    Without a source in C, that of its file. Lines count where the code uses their numbers."""
     if not kernel.source or kernel.arrays:
         return kernel.sha256
     table = msgspec.to_builtins(kernel)

@@ -89,10 +89,8 @@ def _flat(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
 
 
 def clocked_unit(kernel: Kernel, params: Mapping[str, int] | None = None) -> str:
-    """A build that reads the clock of each block before and after the whole kernel.
-
-    The last parameter of its entry points to one zeroed `matbench_stamp` per block.
-    """
+    """A build that reads the clock of each block before and after the whole kernel. The last
+    parameter of its entry points to one zeroed `matbench_stamp` per block."""
     begin, end = (f"    matbench_{what}(matbench_stamps);" for what in ("begin", "end"))
     body = f"{begin}\n    KERNEL;\n{end}\n"
     return _wrapped_unit(kernel, params or {}, _CLOCK, body)
@@ -126,10 +124,8 @@ def _wrapped_unit(kernel: Kernel, params: Mapping[str, int], prelude: str, body:
     else:
         raise BuildError(f"no entry `__global__ void {entry.name}(…)`")
     if signature.is_specialised(syntax.parse(syntax.skeleton(code)), entry.last_name):
-        raise BuildError(
-            f"{entry.last_name} has template specialisations, which instrumented builds do not "
-            "support"
-        )
+        what = f"{entry.last_name} has template specialisations"
+        raise BuildError(f"{what}, which instrumented builds do not support")
     attributes: dict[str, str] = {}
     code = syntax.applied(code, _as_device_function(node, code, attributes))
     values = signature.bound(signature.function(node), entry)

@@ -51,10 +51,8 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     if function is None:
         raise SourceError(f"no entry `__global__ void {entry.name}(…)`", None)
     constants = expressions.constants(kernel.let, params)
-    bound = tuple(
-        (name, signature.with_values(text, constants))
-        for name, text in signature.bound(function, entry).items()
-    )
+    given = signature.bound(function, entry).items()
+    bound = tuple((name, signature.with_values(text, constants)) for name, text in given)
     own_headers = tuple(header.name for header in kernel.includes)
     code = device_part(source, function.name, bound, own_headers)
     text, dynamic = _unit(code, Path(kernel.path).name, entry.last_name)
@@ -63,9 +61,8 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
         return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
     declared = [
-        f"__global {kind} *{p.name}" if p.pointer else f"{kind} {p.name}"
+        f"{'__global ' * p.pointer}{_TYPES.get(p.type, p.type)} {'*' * p.pointer}{p.name}"
         for p in kernel.parameters
-        for kind in (_TYPES.get(p.type, p.type),)
     ]
     declared.append("__global ulong *matbench_stamps")
     if dynamic is not None:
@@ -99,12 +96,12 @@ def _unit(code: str, path: str, entry: str) -> tuple[str, tuple[str, str] | None
                 edits += _hoisted(node, code, functions)
     types = signature.aliases(code)
     for function in functions:
-        for parameter in signature.parameter_nodes(function):
-            edits += _passed(parameter, code, types)
-        if dynamic is not None and signature.qualified_name(function) == entry:
-            end = signature.end_of_parameters(function)
-            comma = ", " if signature.parameter_nodes(function) else ""
-            edits.append((end, end, f"{comma}__local {dynamic[0]} *{dynamic[1]}"))
+        parameters = signature.parameter_nodes(function)
+        for parameter in parameters:
+            edits += _passed(parameter, types)
+        if dynamic is not None and parameters and signature.qualified_name(function) == entry:
+            end = parameters[-1].end_byte
+            edits.append((end, end, f", __local {dynamic[0]} *{dynamic[1]}"))
     text = syntax.applied(code, edits)
     return f"{_PRELUDE}{line_directive(path)}\n{text}\n", dynamic
 
@@ -121,16 +118,13 @@ def _hoisted(node: syntax.Node, code: str, functions: list[syntax.Node]) -> list
     if outermost.type == "compound_statement" and len(above) < 3:
         return []
     text = " ".join(code[node.start_byte : node.end_byte].split())
-    return [
-        (outermost.start_byte, outermost.start_byte, f"{text} "),
-        (node.start_byte, node.end_byte, ""),
-    ]
+    start = outermost.start_byte
+    return [(start, start, f"{text} "), (node.start_byte, node.end_byte, "")]
 
 
-def _passed(parameter: syntax.Node, code: str, types: Mapping[str, str]) -> list[syntax.Edit]:
+def _passed(parameter: syntax.Node, types: Mapping[str, str]) -> list[syntax.Edit]:
     """Edits of a kernel's parameter: pointers get the global address space."""
-    start, end = parameter.start_byte, parameter.end_byte
-    text = code[start:end]
+    start, text = parameter.start_byte, syntax.text_of(parameter)
     if "*" in text or "[" in text:
         return [(start, start, "__global ")]
     kind = syntax.fields(parameter, "type")

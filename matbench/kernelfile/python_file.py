@@ -30,9 +30,8 @@ _ONLY_CUDA = ("triton", "cuda.tile", "cupy", "numba.cuda")
 #: The name of C if it is no parameter.
 RETURNED = "return"
 #: What a function may take by name, besides its matrices and constants, and their types.
-_NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"} | dict.fromkeys(
-    ("alpha", "beta"), "double"
-)
+_NUMBERS = {"M": "long long", "N": "long long", "K": "long long", "batch": "int"}
+_NUMBERS |= {"alpha": "double", "beta": "double"}
 #: The most functions of which one is chosen if none is named.
 _MOST_FUNCTIONS = 100
 _OPENING = re.compile(r"^[ \t]*#[ \t]*/// matbench", re.MULTILINE)
@@ -51,10 +50,7 @@ def split(path: str) -> tuple[str, str]:
 def parse(
     data: bytes, path: Path, given: Mapping[str, Any] | None = None, shown_as: str | None = None
 ) -> Kernel:
-    """The function that `path` or a given `entry` names, or the only one that takes matrices.
-
-    A `UsageError` names the file, as it is shown, and the line that is wrong.
-    """
+    """The function that `path` or a given `entry` names, or the only one that takes matrices."""
     file, name = split(str(path))
     given = dict(given or {})
     if not name and isinstance(given.get("entry"), str):
@@ -66,19 +62,15 @@ def parse(
     for opening in _OPENING.finditer(source):
         if not FENCE.match(source, opening.start()):
             line = source.count("\n", 0, opening.start()) + 1
-            raise UsageError(
-                f"{shown}:{line}: not a table: `# /// matbench`, lines with `#`, then `# ///`"
-            )
+            what = "a table: `# /// matbench`, lines with `#`, then `# ///`"
+            raise UsageError(f"{shown}:{line}: not {what}")
     table = Table(shown, _table_above(module, function, source, shown), None, given)
-    reader = _Reader(shown, source, Path(file), table, module, function)
+    reader = _Reader(shown, source, Path(file), table, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
-    return msgspec.structs.replace(
-        kernel,
-        path=f"{shown}{SEPARATOR}{function.name}",
-        sha256=includes.identity(data + said, kernel.includes),
-        arrays=reader.arrays,
-    )
+    named = f"{shown}{SEPARATOR}{function.name}"
+    sha256 = includes.identity(data + said, kernel.includes)
+    return msgspec.structs.replace(kernel, path=named, sha256=sha256, arrays=reader.arrays)
 
 
 def tree(source: str, shown: str) -> ast.Module:
@@ -87,9 +79,8 @@ def tree(source: str, shown: str) -> ast.Module:
         return includes.python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise UsageError(
-            f"{shown}:{line}: not Python: {getattr(error, 'msg', error) or 'too deep'}"
-        ) from None
+        why = getattr(error, "msg", error) or "too deep"
+        raise UsageError(f"{shown}:{line}: not Python: {why}") from None
 
 
 def _function(module: ast.Module, source: str, shown: str, name: str) -> ast.FunctionDef:
@@ -160,18 +151,12 @@ class _Reader(Reader):
     )  # fmt: skip
 
     def __init__(
-        self, shown: str, source: str, file: Path, table: Table, module: ast.Module,
-        function: ast.FunctionDef,
-    ) -> None:  # fmt: skip
+        self, shown: str, source: str, file: Path, table: Table, function: ast.FunctionDef
+    ) -> None:
         super().__init__(shown, source, file, table)
         self.function = function
-        names: set[str] = set()
-        for node in ast.walk(module):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        within = [one for one in ARRAYS if any(f"{name}.".startswith(f"{one}.") for name in names)]
+        imported = includes.imports(source)
+        within = [one for one in ARRAYS if f'"{one.replace(".", "/")}.py"' in imported]
         self.arrays = ARRAYS[within[0]] if within else "numpy"
         self.needs = () if within else ("host",)
         if {*within} & {*_ONLY_CUDA}:
@@ -199,10 +184,8 @@ class _Reader(Reader):
             key = "padding" if front.layout == "row-major" else "layout"
             self.wrong(f"{key}: only for a function that fills C", key)
         roles = args if "C" in args else (*args, "C")  # a C that is returned comes last
-        parameters = [
-            Parameter(types.get(role, "float"), parameter, True)
-            for role, parameter in zip(roles, [*matrices, RETURNED], strict=False)
-        ]
+        pairs = zip(roles, [*matrices, RETURNED], strict=False)
+        parameters = [Parameter(types.get(role, "float"), called, True) for role, called in pairs]
         parameters += [Parameter(_NUMBERS[number], number, False) for number in named]
         self.args = (*roles, *named)
         return Entry(name, ()), Signature(name, tuple(parameters), is_extern_c=True)
@@ -227,11 +210,8 @@ class _Reader(Reader):
         positional = [parameter.arg for parameter in (*args.posonlyargs, *args.args)]
         by_place = {*positional[: len(args.posonlyargs)], *positional[: len(matrices)]}
         if by_place & (constants | {*_NUMBERS}):
-            self.fail(
-                f"{function.name}: matrices come first, and what else it takes is passed by name; "
-                f"move {min(by_place - {*matrices})}",
-                function.lineno,
-            )
+            what = f"{function.name}: matrices come first, and what else it takes is passed by name"
+            self.fail(f"{what}; move {min(by_place - {*matrices})}", function.lineno)
         every = {parameter.arg for parameter in (*args.args, *args.kwonlyargs)}
         if missing := constants - every:
             name = min(missing)

@@ -70,9 +70,7 @@ def version(kernel: Kernel, revision: str) -> Version:
 
 def place(version: Version) -> tuple[Path, str]:
     """The root of the repository that a file is in, or was in, and the file's name there.
-
-    `UsageError` if there is none.
-    """
+    `UsageError` if there is none."""
     file = version.file.resolve()
     folder = next(above for above in file.parents if above.is_dir())
     top = programs.git("rev-parse", "--show-toplevel", folder=folder)
@@ -101,9 +99,7 @@ def take(
     beside: Beside = lambda *_: (),
 ) -> Taken | None:  # fmt: skip
     """Write the files of a version, as of a commit, to the folder; None if it has no such file.
-
-    `UsageError`: a name leads out of the folder, or a file cannot be read or is too large.
-    """
+    `UsageError`: a name leads out of the folder, or a file cannot be read or is too large."""
     folder = folder.resolve()
     committed = _CommittedFiles(version, root, name, sha, folder)
     if name not in committed.names:
@@ -115,10 +111,8 @@ def take(
     own = tables.Beside(str(version), committed.take(table)) if table in committed.names else None
     given = dict(given)
     if "include_dirs" in given:
-        now = [
-            includes.folder_of(version.file.resolve(), each).resolve()
-            for each in given["include_dirs"]
-        ]
+        file = version.file.resolve()
+        now = [includes.folder_of(file, each).resolve() for each in given["include_dirs"]]
         given["include_dirs"] = [
             os.path.relpath(at, (root / name).parent) if at.is_relative_to(root) else str(at)
             for at in now

@@ -113,16 +113,10 @@ def is_specialised(root: syntax.Node, name: str) -> bool:
 
 def words(node: syntax.Node) -> set[str]:
     """The words before a function's name and parameters: `__global__`, `static`, …"""
-    return {
-        word
-        for child in node.children
-        if "declarator" not in child.type and child.type != "compound_statement"
-        for word in syntax.text_of(child).split()
-    }
-
-
-def _list(node: syntax.Node) -> syntax.Node | None:
-    return syntax.fields(_declarator(node), "parameters")
+    kept = [
+        c for c in node.children if "declarator" not in c.type and c.type != "compound_statement"
+    ]
+    return {word for child in kept for word in syntax.text_of(child).split()}
 
 
 def _declarator(node: syntax.Node) -> syntax.Node | None:
@@ -185,18 +179,12 @@ def function(node: syntax.Node) -> Signature:
 
 def parameter_nodes(node: syntax.Node) -> list[syntax.Node]:
     """The declarations of a function's parameters; none for `(void)`."""
-    parameters = _list(node)
+    parameters = syntax.fields(_declarator(node), "parameters")
     kinds = ("parameter_declaration", "optional_parameter_declaration")
     nodes = [child for child in (parameters.children if parameters else ()) if child.type in kinds]
     if len(nodes) == 1 and syntax.text_of(nodes[0]) == "void":
         return []
     return nodes
-
-
-def end_of_parameters(node: syntax.Node) -> int:
-    """The position of the parenthesis that closes a function's parameter list."""
-    parameters = _list(node)
-    return parameters.end_byte - 1 if parameters is not None else node.end_byte
 
 
 def _template(node: syntax.Node) -> tuple[TemplateParameter, ...]:
@@ -381,10 +369,8 @@ def find(functions: Iterable[Signature], entry: Entry) -> Signature | None:
 
 def bound(function: Signature, entry: Entry) -> dict[str, str]:
     """The values of the entry's template parameters."""
-    if not function.template:
-        if entry.arguments:
-            raise SourceError(f"{function.name} is not a template", function.line)
-        return {}
+    if entry.arguments and not function.template:
+        raise SourceError(f"{function.name} is not a template", function.line)
     given = dict(zip((p.name for p in function.template), entry.arguments, strict=False))
     if len(entry.arguments) > len(function.template):
         taken = f"{function.name} takes {len(function.template)}"
@@ -392,11 +378,8 @@ def bound(function: Signature, entry: Entry) -> dict[str, str]:
     for parameter in function.template:
         if parameter.name not in given:
             if parameter.default is None:
-                raise SourceError(
-                    f"{function.name} is a template; specify `{parameter.name}`, as in "
-                    f'entry = "{suggested(function)}"',
-                    function.line,
-                )
+                how = f'specify `{parameter.name}`, as in entry = "{suggested(function)}"'
+                raise SourceError(f"{function.name} is a template; {how}", function.line)
             given[parameter.name] = parameter.default
     return given
 

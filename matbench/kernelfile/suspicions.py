@@ -68,22 +68,17 @@ def _divergent(function: syntax.Node, known: Mapping[str, set[str]], file: str) 
     while more := {name for name, words in given if words & varying} - varying:
         varying |= more
     waiting = {name for name, words in known.items() if any(map(_BARRIER.match, words))}
-    barriers = [
-        node
-        for node in nodes
-        if node.type in ("call_expression", "identifier")
-        and (_called(node) in waiting or _BARRIER.search(_called(node)))
-    ]
+    calls = [node for node in nodes if node.type in ("call_expression", "identifier")]
+    barriers = [n for n in calls if _called(n) in waiting or _BARRIER.search(_called(n))]
     met = [(node, node, "is") for node in barriers]
     left = [node for node in nodes if node.type in _LEAVING][:_MOST]
     met += [(n, b, "is missed by threads that leave") for n in left for b in _missed(n, barriers)]
     for node, barrier, how in met:
         if (condition := _condition(node, varying)) is not None:
             called = f"{_called(barrier)}{'()' * (barrier.type == 'call_expression')}"
-            yield (
-                f"`{called}` at {file}:{syntax.line_of(barrier)} {how} under a condition (line "
-                f"{syntax.line_of(condition)}) that not all threads of a block may meet"
-            )
+            what = f"`{called}` at {file}:{syntax.line_of(barrier)} {how}"
+            under = f"under a condition (line {syntax.line_of(condition)})"
+            yield f"{what} {under} that not all threads of a block may meet"
             return
 
 
@@ -91,9 +86,7 @@ def _unguarded(function: syntax.Node, known: Mapping[str, set[str]], file: str) 
     """The first shared memory that a loop fills and reads, with fewer barriers than that needs:
     one before others read it, and one before it is filled again, unless there are several tiles."""
     nodes = [*syntax.walk(function)]
-    declared = [
-        node for node in nodes if node.type == "declaration" and "__shared__" in _words(node)
-    ]
+    declared = [n for n in nodes if n.type == "declaration" and "__shared__" in _words(n)]
     shared = {_named(inner) for node in declared for inner in node.named_children}
     waiting = {name for name, words in known.items() if any(map(_WAITING.search, words))}
     for node in nodes if shared else ():

@@ -17,20 +17,9 @@ from matbench import cache, workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.device_part import NeedsCudaError
-from matbench.kernelfile.front_matter import DEVICE_LIMITS
+from matbench.kernelfile.front_matter import DEVICE_LIMITS, memory_of
 from matbench.kernelfile.host_file import HANDLES, NULL
-from matbench.model import (
-    SCALE_OF,
-    WORKSPACE,
-    Box,
-    Case,
-    DeviceInfo,
-    Kernel,
-    Launch,
-    Problem,
-    Skip,
-    settings_of,
-)
+from matbench.model import Box, Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
 N = TypeVar("N", int, float)
 
@@ -61,9 +50,8 @@ def parameter_sets(kernel: Kernel, overrides: Space) -> Iterator[dict[str, int]]
     space = _space(kernel, overrides)
     count = math.prod(map(len, space.values()))
     if count > MAX_CASES:
-        raise UsageError(
-            f"{kernel.name}: {count:,} combinations, more than {MAX_CASES:,}; --set fewer values"
-        )
+        most = f"more than {MAX_CASES:,}; --set fewer values"
+        raise UsageError(f"{kernel.name}: {count:,} combinations, {most}")
     return combinations(space)
 
 
@@ -169,9 +157,7 @@ def scalings(kernel: Kernel, asked: Mapping[str, tuple[float, ...]]) -> Iterator
 
 def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
     """What keeps a kernel from a product with this alpha, beta and batch; None if it computes it.
-
-    It can if its front matter lists them or passes them on.
-    """
+    It can if its front matter lists them or passes them on."""
     for name in SCALINGS if problem.workload == workloads.DEFAULT else ():
         value, known = getattr(problem, name), sizes.numbers(getattr(kernel, name))
         texts = (*kernel.args, *map(str, kernel.launch.grid))
@@ -185,10 +171,8 @@ def not_computed(kernel: Kernel, problem: Problem) -> Skip | None:
 
 
 def case(kernel: Kernel, problem: Problem, params: dict[str, int], device: DeviceInfo) -> Case:
-    """One case with its launch, or with what keeps the device from running it.
-
-    Geometry that no device can launch is a mistake in the kernel file.
-    """
+    """One case with its launch, or with what keeps the device from running it. Geometry that no
+    device can launch is a mistake in the kernel file."""
     made = _case(kernel, problem, params, device)
     takes_size = any(re.search(r"\b[MNK]\b", text) for text in kernel.args)
     is_reordered = device.kind == "cpu" and kernel.kind.has_source and takes_size
@@ -292,7 +276,7 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
 
 def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
     """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
-    named = {*workloads.workload_of(kernel).buffers, *SCALE_OF.values(), *HANDLES.values(), NULL}
+    named = {*memory_of(kernel), *HANDLES.values(), NULL}
     found: list[str | float | Box] = []
     parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
     for text, parameter in itertools.zip_longest(kernel.args, parameters):
@@ -302,7 +286,7 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
                 limit = "a box must have 1 to 256 rows and columns"
                 raise expressions.ExpressionError(f"{text}: {limit}")
             found.append(Box(described[0], rows, columns))
-        elif text in named or text == WORKSPACE:
+        elif text in named:
             found.append(text)
         else:
             value = expressions.evaluate(text, values)
@@ -311,9 +295,8 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
             is_rounded = is_rounded and struct.unpack("f", struct.pack("f", value))[0] != value
             if is_rounded or (kind in signature.SCALARS and not holds(kind, value)):
                 what = f"{text} = {value}" if text != str(value) else text
-                raise expressions.ExpressionError(
-                    f"{what:.80} does not fit into {parameter.name}, of type {kind}"
-                )
+                where = f"{parameter.name}, of type {kind}"
+                raise expressions.ExpressionError(f"{what:.80} does not fit into {where}")
             found.append(value)
     return tuple(found)
 
@@ -351,20 +334,16 @@ def _launch(kernel: Kernel, values: Mapping[str, int | float]) -> Launch:
 
 def _beyond_limits(launch: Launch, device: DeviceInfo) -> Skip | None:
     """The first limit that a launch exceeds, whatever its front matter says."""
-    limits = _limits(device)
-    asked = {
-        "max_threads_per_block": launch.threads_per_block,
-        "max_shared_bytes_per_block": launch.shared_bytes,
-    }
+    limits = {**_limits(device), "workspace_bytes": 2**63 - 1}
+    asked = {"max_threads_per_block": launch.threads_per_block}
+    asked["max_shared_bytes_per_block"] = launch.shared_bytes
     for axis, threads, blocks in zip("xyz", launch.block, launch.grid, strict=True):
         asked |= {f"max_block_{axis}": threads, f"max_grid_{axis}": blocks}
-    allowed = {limit: limits[limit] for limit in asked}
-    asked["workspace_bytes"], allowed["workspace_bytes"] = launch.workspace_bytes, 2**63 - 1
+    asked["workspace_bytes"] = launch.workspace_bytes
     for limit, number in asked.items():
-        if number > allowed[limit]:
+        if number > (allowed := limits[limit]):
             # JSON holds whole numbers of at most 64 bits.
             kept = number if number < 2**63 else float(number)
-            is_any = allowed[limit] < device.limits.get(limit, 0)
-            of = {"device": "cuda"} if is_any else {}
-            return Skip("limit", limit, {"asked": kept, "allowed": allowed[limit], **of})
+            of = {"device": "cuda"} if allowed < device.limits.get(limit, 0) else {}
+            return Skip("limit", limit, {"asked": kept, "allowed": allowed, **of})
     return None

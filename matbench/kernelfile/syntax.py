@@ -99,10 +99,8 @@ def without_comments(source: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def skeleton(code: str) -> str:
-    """A text without comments, with function bodies blanked.
-
-    So macros in a body cannot confuse the parser about the code around it.
-    """
+    """A text without comments, with function bodies blanked: macros in a body cannot confuse the
+    parser about the code around it."""
     pieces, start, depth = [], 0, 0
     for token in _TOKEN.finditer(code):
         first, last = token[0][0], token[0][-1]
@@ -129,10 +127,8 @@ def blanked(text: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def expanded(source: str) -> str:
-    """The source without comments, with macros that stand for declaration keywords expanded.
-
-    Lines keep their numbers.
-    """
+    """The source without comments, with macros that stand for declaration keywords expanded. Lines
+    keep their numbers."""
     code = without_comments(source)
     macros = {name: words for name, words in defined(code).items() if _WORDS.fullmatch(words)}
     code = _with_functions(code)
@@ -191,10 +187,8 @@ def _parser() -> Parser:
 
 @functools.lru_cache(maxsize=16)
 def parse(code: str) -> Node:
-    """The tree of a text without comments; an empty tree if parsing takes too long.
-
-    `SourceError` if it is too deep.
-    """
+    """The tree of a text without comments; an empty tree if parsing takes too long. `SourceError`
+    if it is too deep."""
     if _ATTRIBUTES.search(code):
         edits = []
         for match in _ATTRIBUTE.finditer(code):

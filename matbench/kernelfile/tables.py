@@ -61,7 +61,6 @@ class Table:
         self.beside_name = Path(shown).with_suffix(".toml").name
         self.first_line = 1
         self.lines: list[str] = []
-        self.is_outside = beside is not None or bool(given)
         fence = FENCE.search(source)
         if fence is None and (opened := _OPEN.search(source)):
             line = source.count("\n", 0, opened.start()) + 1

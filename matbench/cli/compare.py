@@ -30,17 +30,18 @@ from matbench.cli.options import (
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
-from matbench.model import Kernel
+from matbench.kernelfile import revision, sweep
+from matbench.kernelfile.includes import code_of
+from matbench.model import Kernel, Problem
+from matbench.records.comparison import ComparisonRecord
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.model import Problem
-    from matbench.records.comparison import ComparisonRecord
 
-    #: A baseline and a candidate.
-    Pair = tuple[Kernel, Kernel]
-    #: A pair at one problem, with values of constants.
-    Turns = tuple[Pair, Problem, dict[str, tuple[int, ...]]]
+#: A baseline and a candidate.
+Pair = tuple[Kernel, Kernel]
+#: A pair at one problem, with values of constants.
+Turns = tuple[Pair, Problem, dict[str, tuple[int, ...]]]
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
@@ -103,7 +104,6 @@ def compare(
     written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))
 
-    from matbench.kernelfile import sweep
     from matbench.records.environment import run_environment
     from matbench.show import comparisons
     from matbench.worker.comparing import Bench
@@ -151,24 +151,21 @@ def _pair(names: Sequence[str], kernels: Sequence[Kernel]) -> Pair:
 
 
 def _versions(
-    kernels: Sequence[Kernel], files: KernelFiles, revision: str, remarks: list[str]
+    kernels: Sequence[Kernel], files: KernelFiles, since: str, remarks: list[str]
 ) -> Iterator[Pair]:
     """Each kernel that has changed since the revision, and its version as of then as the baseline.
 
     Prints and adds remarks on the others.
     """
-    from matbench.kernelfile import revision as versions
-    from matbench.kernelfile.includes import code_of
-
     for kernel in kernels:
-        old = files.as_of(versions.version(kernel, revision))
+        old = files.as_of(revision.version(kernel, since))
         is_same = old is not None and code_of(replace(old, name=kernel.name)) == code_of(kernel)
         if old is None or is_same:
             what = "unchanged" if is_same else "new"
-            remarks.append(f"{kernel.name}: {what} since {revision}, not compared")
+            remarks.append(f"{kernel.name}: {what} since {since}, not compared")
             say(remarks[-1], err=True)
             continue
-        old = replace(old, name=f"{kernel.name}@{revision}")
+        old = replace(old, name=f"{kernel.name}@{since}")
         if old.workload != kernel.workload:
             raise UsageError(f"{old.name} computes {old.workload}, and now {kernel.workload}")
         yield old, kernel
@@ -178,8 +175,6 @@ def _rounds(
     pairs: Sequence[Pair], problems: Sequence[Problem], overrides: dict[str, tuple[int, ...]]
 ) -> list[Turns]:
     """Each pair at each problem of its workload, with each value that both are given."""
-    from matbench.kernelfile import sweep
-
     found = []
     for problem in problems:
         for pair in (pair for pair in pairs if pair[0].workload == problem.workload):

@@ -14,16 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
+from matbench import backends
+from matbench.bench.options import Deadlines, Options
 from matbench.cli import registry
 from matbench.cli.console import require_file, say, show_report
 from matbench.errors import UsageError, suggestion
+from matbench.kernelfile import sizes, sweep
+from matbench.model import DeviceInfo, Inputs, Kernel, Problem
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.bench.options import Deadlines, Options
-    from matbench.model import DeviceInfo, Inputs, Kernel, Problem
     from matbench.records.reading import RecordSet
     from matbench.show.table import Report
 
@@ -293,11 +296,6 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of each workload among the kernels, by default at the workload's sizes, with
         every alpha, beta and batch that is given, or that the kernels declare."""
-        import msgspec
-
-        from matbench import workloads
-        from matbench.kernelfile import sizes, sweep
-
         asked = {
             name: sizes.parse_scaling(name, text)
             for name in sweep.SCALINGS
@@ -305,7 +303,7 @@ class SizeOptions:
         }
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
-            workload = workloads.WORKLOADS[name]
+            workload = WORKLOADS[name]
             own = [kernel for kernel in kernels if kernel.workload == name]
             declared = ",".join(dict.fromkeys(kernel.sizes for kernel in own if kernel.sizes))
             usual = workload.smoke_sizes if smoke else declared or workload.default_sizes
@@ -320,8 +318,6 @@ class SizeOptions:
 
     def one_problem(self, kernel: Kernel) -> Problem:
         """For a command that takes one problem: the one given, or the largest default size."""
-        from matbench.kernelfile import sweep
-
         problems = self.problems([kernel])
         if len(self.inputs) > 1:
             raise UsageError(f"--inputs {','.join(self.inputs)}: this command takes one kind")
@@ -411,8 +407,6 @@ class DeviceOptions:
 
     def choose_all(self, kernel: Kernel | None = None) -> list[DeviceInfo]:
         """All selected devices, like `choose`."""
-        from matbench import backends
-
         if kernel is not None and kernel.on_host:
             return [backends.host_device(kernel.kind.backend)]
         return backends.choose_all(self.backend, self.device)
@@ -443,8 +437,13 @@ def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
         require_device(kernel, "compare it with `--backend opencl`")
 
 
-def method_option() -> Any:
-    return option(
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Which kind of launch is timed, and for how long."""
+
+    TITLE: ClassVar = "Timing"
+
+    method: tuple[Method, ...] = option(
         "--method",
         type=ListOf(get_args(Method)),
         default="",
@@ -454,15 +453,6 @@ def method_option() -> Any:
         "graph. rotating, in `run` alone: back to back on buffers that fill the L2 cache twice, "
         "once the clock has settled, as NVIDIA's guidelines for matrix products ask.",
     )
-
-
-@dataclass(frozen=True)
-class LaunchOptions:
-    """Which kind of launch is timed, and for how long."""
-
-    TITLE: ClassVar = "Timing"
-
-    method: tuple[Method, ...] = method_option()
     max_time: float | None = option(
         "--max-time",
         type=Seconds(),
@@ -499,8 +489,6 @@ class LaunchOptions:
 
     def quick(self, **changes: Any) -> Options:
         """Options for a few samples of each case, to find the fastest or before a comparison."""
-        from matbench.bench.options import Options
-
         known: dict[str, Any] = {
             "cold": not self.hot, "hot": self.hot, "graph": "graph" in self.method, "blocks": False,
             "uncertainty": 0.05, "max_time_s": min(0.3, self.max_time or 0.3), "minimum_samples": 3,
@@ -548,8 +536,6 @@ class DeadlineOptions:
 
     @property
     def deadlines(self) -> Deadlines:
-        from matbench.bench.options import Deadlines
-
         return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
 
 

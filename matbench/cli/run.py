@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import click
+import msgspec
 
-from matbench import signals
+from matbench import signals, workloads
+from matbench.bench.options import Deadlines, Options
 from matbench.cli import registry
 from matbench.cli.app import main
 from matbench.cli.console import (
@@ -56,23 +59,19 @@ from matbench.cli.selection import (
     read_for,
 )
 from matbench.errors import MatbenchError, UsageError
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import CaseRecord, Outcome
+from matbench.worker.output import Listener
+from matbench.worker.scheduler import TaskGroup
 from matbench.workloads import MATMUL, workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from matbench.analysis.gathering import CaseKey
-    from matbench.bench.options import Deadlines, Options
-    from matbench.model import Case, DeviceInfo
     from matbench.records.environment import Environment
-    from matbench.records.outcome import Outcome
     from matbench.records.writing import Mode, RecordWriter
-    from matbench.worker.output import Listener
-    from matbench.worker.scheduler import TaskGroup
     from matbench.worker.worker import CaseRunner
 
-    Infos = tuple[DeviceInfo, ...]
-
+Infos = tuple[DeviceInfo, ...]
 
 #: What most people need, before all other options in the help.
 _MOST_USED = (
@@ -126,8 +125,6 @@ class RunOptions(ContractOptions):
         self, launches: LaunchOptions, replay: int | None, sustained_s: float | None
     ) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
-        from matbench.bench.options import Options
-
         return Options(
             blocks=not (self.no_blocks or self.smoke or "rotating" in launches.method),
             cold="cold" in launches.method or not launches.hot,
@@ -223,8 +220,7 @@ def run(
     launches.require_able(*(info for infos, _ in cases for info in infos))
     options = more.measuring(launches, replay, seconds.sustained)
     sweep = Sweep(cases, options, more.repeat, cluster)
-    interruption = Interruption()
-    with interruption:
+    with Interruption() as interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
@@ -323,8 +319,6 @@ class Sweep:
         display: Display,
     ) -> None:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
-        import msgspec
-
         from matbench.analysis.gathering import outcome_key
         from matbench.worker.rounds import interrupted
 
@@ -395,9 +389,6 @@ class Sweep:
 
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
-        from matbench import workloads
-        from matbench.worker.scheduler import TaskGroup
-
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
@@ -415,7 +406,6 @@ class Sweep:
     ) -> Outcome | None:
         """The known outcome of a case on one of these devices, if it was timed the same way."""
         from matbench.analysis import gathering
-        from matbench.records.outcome import CaseRecord
 
         key = gathering.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]

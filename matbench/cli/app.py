@@ -48,7 +48,7 @@ class Command(click.Command):
             shown = parameter.get_help_record(context)
             if shown is not None and isinstance(parameter, click.Option):
                 is_first = parameter.opts[0] in self.first
-                title = "Most used" if is_first else getattr(parameter, "title", None) or ""
+                title = "Most used" if is_first else getattr(parameter, "title", "")
                 titled.setdefault(title, []).append(shown)
         own = titled.pop("", [])
         titled["Other options" if titled else "Options"] = own

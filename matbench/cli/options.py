@@ -41,8 +41,10 @@ _BUILD_S = 120.0
 def option(*names: str, needs: str = "cli", **attributes: Any) -> Any:
     """A field of a group that is an option of commands, with its click attributes.
 
-    Without the module that it `needs` there is no such option, and its value is None.
+    Without the module that it `needs` there is no such option, and its value is None. Its help has
+    the default, if it is any.
     """
+    attributes["show_default"] = attributes.get("default", "") != ""
     return field(metadata={"option": (names, attributes), "needs": needs})
 
 
@@ -75,7 +77,7 @@ def grouped(command: F) -> F:
                 continue
             names, attributes = own.metadata["option"]
             decorated = click.option(*names, own.name, **attributes)(decorated)
-            decorated.__click_params__[-1].title = group.TITLE
+            decorated.__click_params__[-1].title = getattr(group, "TITLE", "")
     return decorated  # type: ignore[no-any-return]
 
 
@@ -158,10 +160,7 @@ class ReportOptions:
 
     TITLE: ClassVar = "Output"
 
-    fmt: str = option(
-        "--format", type=click.Choice(FORMATS), default="rich", show_default=True,
-        help="Output format.",
-    )  # fmt: skip
+    fmt: str = option("--format", type=click.Choice(FORMATS), default="rich", help="Output format.")
     picture: str | None = option(
         "--picture",
         needs=registry.PICTURE,
@@ -225,7 +224,6 @@ class CaseReportOptions(ReportOptions):
         "--format",
         type=click.Choice([*FORMATS, "junit"]),
         default="rich",
-        show_default=True,
         help="Output format; junit is for CI systems.",
     )
 
@@ -248,7 +246,6 @@ class VerdictOptions:
         "--threshold",
         type=Share(),
         default="1%",
-        show_default=True,
         metavar="SHARE",
         help="Largest difference that counts as SAME.",
     )
@@ -275,9 +272,7 @@ class SizeOptions:
         help="Distributions of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
-    seed: int = option(
-        "--seed", type=SEED, default=0, show_default=True, help="Seed of the inputs."
-    )
+    seed: int = option("--seed", type=SEED, default=0, help="Seed of the inputs.")
     alpha: str | None = option(
         "--alpha",
         metavar="LIST",
@@ -388,7 +383,6 @@ class DeviceOptions:
         "--backend",
         type=click.Choice(["auto", "cuda", "opencl"]),
         default="auto",
-        show_default=True,
         help="Backend. auto: CUDA if available, else an OpenCL GPU, else the CPU through OpenCL.",
     )
     device: str | None = option(
@@ -528,7 +522,6 @@ class DeadlineOptions:
         "--timeout",
         type=Seconds(),
         default=60.0,
-        show_default=True,
         metavar="SECONDS",
         help="Longest time to check and sample one case; its process is then stopped. A build "
         f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",

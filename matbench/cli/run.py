@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import msgspec
@@ -93,8 +93,6 @@ def _key(text: str) -> int:
 class RunOptions(ContractOptions):
     """Further options of `run`."""
 
-    TITLE: ClassVar = None
-
     smoke: bool = option(
         "--smoke",
         is_flag=True,
@@ -105,7 +103,6 @@ class RunOptions(ContractOptions):
         "--repeat",
         type=click.IntRange(1, 100),
         default=1,
-        show_default=True,
         metavar="N",
         help="Measure everything N times, each time in new processes, to show how much results "
         "vary between them. `compare` needs 5 in both files for its best verdicts.",

@@ -108,8 +108,6 @@ def files_of(path: str) -> list[str]:
 class ContractOptions:
     """What kernel files are asked to compute."""
 
-    TITLE: ClassVar = None
-
     contract: tuple[str, ...] = option(
         "--contract",
         multiple=True,

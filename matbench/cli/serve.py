@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Queue
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -86,14 +86,11 @@ class JudgeRequest(_Id, frozen=True, forbid_unknown_fields=True):
 class JudgeOptions:
     """How a judge times."""
 
-    TITLE: ClassVar = None
-
     hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
     max_time: float = option(
         "--max-time",
         type=Seconds(),
         default=0.1,
-        show_default=True,
         metavar="SECONDS",
         help="Longest sampling time of a case.",
     )
@@ -110,8 +107,6 @@ class JudgeOptions:
 @dataclass(frozen=True)
 class ProtocolOptions:
     """How requests come."""
-
-    TITLE: ClassVar = None
 
     mcp: bool = option(
         "--mcp",

@@ -77,12 +77,9 @@ class CaseError(MatbenchError):
     """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
 
     def __init__(self, reason: str, fatal: bool = False) -> None:
-        super().__init__(reason, fatal)
-        self.reason: str = self.args[0]
+        super().__init__(reason)
+        self.reason = str(self)
         self.fatal = fatal
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class BuildError(CaseError):

@@ -6,7 +6,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -51,7 +51,7 @@ _FORGET_AFTER = 16
 AHEAD = 32
 
 
-class Judge:
+class Judge(AbstractContextManager["Judge"]):
     """Checks and times kernels on one device, in one process that stays warm.
 
         with matbench.Judge(sizes="256,1000", timeout=10) as judge:
@@ -104,9 +104,6 @@ class Judge:
         self._judged = 0
         self._end = weakref.finalize(self, ends.close)
         self.pool.start([self.device])
-
-    def __enter__(self) -> Judge:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -67,7 +67,6 @@ from matbench.workloads import MATMUL, workload_of
 
 if TYPE_CHECKING:
     from matbench.analysis.gathering import CaseKey
-    from matbench.records.environment import Environment
     from matbench.records.writing import Mode, RecordWriter
     from matbench.worker.worker import CaseRunner
 
@@ -219,7 +218,7 @@ def run(
     sweep = Sweep(cases, options, more.repeat, cluster)
     with Interruption() as interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
-        sweep.work_through(output, deadlines, settings, force=shown.force)
+        sweep.work_through(output, deadlines.deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
     wrong = {outcome.case.kernel for outcome in sweep.outcomes if outcome.status == "wrong"}
     to_check = [case.kernel.path for _, case in cases if case.kernel.name in wrong]
@@ -255,41 +254,34 @@ class Sweep:
         self.options = options
         self.repeat = repeat
         self.outcomes: list[Outcome] = []
-        self.environment: Environment | None = None
-        self._last: RecordWriter | None = None
+        #: That of the output file, if any, and that of the record of the last run.
+        self.writers: list[RecordWriter] = []
 
     @property
     def last_run(self) -> Path | None:
         """The record of the last run, if it has outcomes of this one."""
-        last = self._last
+        last = self.writers[-1] if self.writers else None
         return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
-        self,
-        output: OutputOptions,
-        deadlines: DeadlineOptions,
-        settings: dict[str, Any],
-        *,
-        force: bool,
+        self, output: OutputOptions, deadlines: Deadlines, settings: dict[str, Any], *, force: bool
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
         from matbench.worker.worker import WorkerPool
 
         with ExitStack() as stack:
-            how = self.options, deadlines.deadlines, say_printed
+            how = self.options, deadlines, say_printed
             pool = WorkerPool(*how) if self.cluster is None else self.cluster.pool(*how)
             stack.enter_context(pool)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             pool.start(gpus or self.devices[:1])  # while this process imports the rest
-            writers = self._writers(output, settings, force=force)
-            for writer in writers:
+            self.writers = self._writers(output, settings, force=force)
+            for writer in self.writers:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            repetitions: list[tuple[list[Outcome], PlacedCases]] = [([], self.cases)] * self.repeat
-            if output.resume is not None:
-                known = self._known(writers)
-                repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
+            known = self._known()
+            repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0][1]])
             done = sum(len(recorded) for recorded, _ in repetitions)
             display = stack.enter_context(progress(len(self.cases) * self.repeat, done))
@@ -297,7 +289,7 @@ class Sweep:
                 if number > 1:
                     pool.renew()
                 self.outcomes += recorded
-                self._measure(number, left, pool, writers, display)
+                self._measure(number, left, pool, display)
 
     def _divided(
         self, known: dict[CaseKey, Outcome], repetition: int
@@ -308,19 +300,14 @@ class Sweep:
         return recorded, [placed for outcome, placed in found if outcome is None]
 
     def _measure(
-        self,
-        repetition: int,
-        cases: PlacedCases,
-        pool: CaseRunner,
-        writers: list[RecordWriter],
-        display: Display,
+        self, repetition: int, cases: PlacedCases, pool: CaseRunner, display: Display
     ) -> None:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
         from matbench.analysis.gathering import outcome_key
         from matbench.worker.rounds import interrupted
 
         def keep(outcome: Outcome) -> None:
-            for writer in reversed(writers):  # the copy first
+            for writer in reversed(self.writers):  # the copy first
                 writer.write(outcome)
             self.outcomes.append(outcome)
 
@@ -347,8 +334,9 @@ class Sweep:
         """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 
-        if self.environment is not None and (self.outcomes or not interrupted):
-            report = outcomes.report(self.outcomes, [self.environment], fastest=fastest)
+        if self.writers and (self.outcomes or not interrupted):
+            environment = self.writers[-1].environment
+            report = outcomes.report(self.outcomes, [environment], fastest=fastest)
             show_report(report, shown.fmt)
             if not interrupted:  # what continues the run draws all of it
                 shown.draw(report)
@@ -356,27 +344,24 @@ class Sweep:
     def _writers(
         self, output: OutputOptions, settings: dict[str, Any], *, force: bool
     ) -> list[RecordWriter]:
-        """Writers for the output file, if any, and for the record of the last run."""
         from matbench.records.environment import last_run_path, run_environment
         from matbench.records.writing import RecordWriter
 
-        self.environment = run_environment(sys.argv[1:], self.devices, settings)
-        last = RecordWriter(last_run_path(), self.environment, "force", best_effort=True)
-        self._last = last
+        environment = run_environment(sys.argv[1:], self.devices, settings)
+        last = RecordWriter(last_run_path(), environment, "force", best_effort=True)
         if output.file is None:
             return [last]
         mode: Mode = "resume" if output.resume is not None else "force" if force else "new"
-        return [RecordWriter(output.file, self.environment, mode), last]
+        return [RecordWriter(output.file, environment, mode), last]
 
-    def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
+    def _known(self) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.
 
         In a cluster those of any device of the model count, also of one that has left it.
         """
         from matbench.analysis import gathering
 
-        resumed = [writer for writer in writers if writer.mode == "resume"]
-        known = gathering.finished(outcome for writer in resumed for outcome in writer.outcomes)
+        known = gathering.finished(self.writers[0].outcomes)
         if self.cluster is None:
             return known
         return {key._replace(device_id=""): outcome for key, outcome in known.items()}
@@ -406,8 +391,8 @@ class Sweep:
 
         key = gathering.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
-        every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
-        found = next((outcome for outcome in every if outcome is not None), None)
+        keys = (key._replace(device_id=device_id) for device_id in ids)
+        found = next((known[one] for one in keys if one in known), None)
         if found is None or found.status != "measured":
             return found
         options = self.options.on(infos[0].kind)

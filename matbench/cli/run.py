@@ -185,10 +185,9 @@ def run(
     seconds.require_without(smoke=more.smoke, replay=replay)
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
-    with Adopter(is_on=more.adopt) as adopter:
+    with Adopter(lambda: device.choose_all()[0], is_on=more.adopt) as adopter:
         paths = {file for name in filter(is_path, kernels) for file in files_of(name)}
-        batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, device=device,
-                      contract=more.asked)  # fmt: skip
+        batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, contract=more.asked)
         if more.smoke and not (kernels or selection.group or selection.workload):
             selection = replace(selection, group="all")
         every = more.smoke and selection.workload is None

@@ -231,10 +231,12 @@ def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]
 
 class Adopter(ExitStack):
     """Reads kernels that are to compute what a contract says. If it `is_on`, it finds the front
-    matter of files without any by trials, in a process of its own, which starts with the first."""
+    matter of files without any by trials on a `device`, in a process of its own, which starts with
+    the first."""
 
-    def __init__(self, *, is_on: bool) -> None:
+    def __init__(self, device: Callable[[], DeviceInfo], *, is_on: bool) -> None:
         super().__init__()
+        self._device = device
         self._adoption = registry.load(registry.ADOPTION) if is_on else None
         self._pool: Any = None
 
@@ -242,14 +244,13 @@ class Adopter(ExitStack):
         self,
         read: Callable[[Mapping[str, Any]], Kernel],
         path: Path,
-        foreign: Callable[[], str | None],
         given: Mapping[str, Any],
         contract: Contract | None,
-        device: Callable[[], DeviceInfo],
+        text: str | None = None,
     ) -> Kernel:
-        """The kernel that `read` makes with the keys `given`; if it makes none, and the text is
-        `foreign`, with others, too, so that it computes what the contract and these keys ask for.
-        It never runs if it does something else.
+        """The kernel that `read` makes with the keys `given`; if it makes none, and the file, or
+        the `text` in place of one, has no front matter, with others, too, so that it computes what
+        the contract and these keys ask for. It never runs if it does something else.
 
         `UsageError` if there is none, or if no call of it is right.
         """
@@ -257,7 +258,7 @@ class Adopter(ExitStack):
             kernel = read(given)
             return kernel if contract is None else contract.judged(kernel)
         except UsageError:
-            if self._adoption is None or (text := foreign()) is None:
+            if self._adoption is None or (text := _foreign_text(path, text)) is None:
                 raise
         front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
             dict(given)
@@ -266,7 +267,7 @@ class Adopter(ExitStack):
         self._pool = self._pool or self.enter_context(self._adoption.pool())
         try:
             with located(path):
-                worker = self._pool.worker(device())
+                worker = self._pool.worker(self._device())
                 found = self._adoption.adoption(text, path, given, worker)
             kernel = asked.judged(read(found.table))
             if kernel.never is None:
@@ -280,12 +281,15 @@ class Adopter(ExitStack):
         return msgspec.structs.replace(kernel, adoption=found)
 
 
-def foreign_text(path: Path) -> str | None:
-    """The text of a kernel file without front matter; None if it has any, or is no file."""
-    has_none = path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path))
-    if not path.is_file() or has_none or path.with_suffix(".toml").exists():
+def _foreign_text(path: Path, text: str | None) -> str | None:
+    """The text of a kernel file without front matter, or the one in its place; None if it has any,
+    or is no file."""
+    if path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path)):
         return None
-    text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    if text is None:
+        if not path.is_file() or path.with_suffix(".toml").exists():
+            return None
+        text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None
 
 
@@ -298,17 +302,13 @@ class Batch(KernelFiles):
 
     several: bool
     adopter: Adopter
-    device: DeviceOptions
     contract: Contract | None
 
     def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
-        file = Path(path)
+        read = partial(super().read, path)
         try:
             with refusing(path):
-                kernel = self.adopter.kernel(
-                    partial(super().read, path), file, partial(foreign_text, file), self.given,
-                    self.contract, lambda: self.device.choose_all()[0],
-                )  # fmt: skip
+                kernel = self.adopter.kernel(read, Path(path), self.given, self.contract)
             catalogue.require_no_disguise(kernel)
         except UsageError as error:
             if not self.several:

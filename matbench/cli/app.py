@@ -90,10 +90,9 @@ class MainGroup(click.Group):
         return super().get_command(context, name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        summaries = [(part.command, part.summary) for part in registry.COMMANDS.values()]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(part.command, part.summary) for part in registry.COMMANDS.values()]
-            )
+            formatter.write_dl(summaries)
 
     def main(self, *arguments: Any, **more: Any) -> Any:
         # Click's errors and other packages' notes are shown in matbench's way; not when this module

@@ -20,7 +20,6 @@ from matbench.cli.options import (
     DeadlineOptions,
     DeviceOptions,
     LaunchOptions,
-    ReportOptions,
     SizeOptions,
     SustainedOptions,
     VerdictOptions,
@@ -187,7 +186,7 @@ def _rounds(
 
 
 def _compare_files(
-    names: Sequence[str], threshold: float, features: FeatureOptions, shown: ReportOptions
+    names: Sequence[str], threshold: float, features: FeatureOptions, shown: CaseReportOptions
 ) -> None:
     """Compare two record files; `UsageError` for options that say how kernels are measured."""
     if len(names) != 2 or not all(name.endswith(".jsonl") for name in names):

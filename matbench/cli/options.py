@@ -81,9 +81,6 @@ def grouped(command: F) -> F:
     return decorated  # type: ignore[no-any-return]
 
 
-# Types of values
-
-
 #: A seed that NumPy accepts.
 SEED = click.IntRange(0, 2**63 - 1)
 SEED.name = "integer"
@@ -144,8 +141,6 @@ class Share(click.ParamType[float]):
             self.fail(f"{value!r}: write a share such as 5% or 0.05", param, ctx)
         return share
 
-
-# Groups
 
 #: How a report is printed; `rich` is for people.
 FORMATS = ("rich", "csv", "json", "plain", "github", "pipe", "html", "latex")

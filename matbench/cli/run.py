@@ -35,7 +35,6 @@ from matbench.cli.options import (
     DeviceOptions,
     LaunchOptions,
     OutputOptions,
-    ReportOptions,
     Share,
     SizeOptions,
     SustainedOptions,
@@ -329,7 +328,7 @@ class Sweep:
                     keep(interrupted(outcome))
             raise
 
-    def show(self, shown: ReportOptions, *, fastest: bool, interrupted: bool) -> None:
+    def show(self, shown: CaseReportOptions, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 

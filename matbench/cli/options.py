@@ -89,6 +89,8 @@ SEED.name = "integer"
 class Seconds(click.FloatRange):
     """More than zero, and at most a day."""
 
+    name = "seconds"
+
     def __init__(self) -> None:
         super().__init__(0, 86400, min_open=True)
 
@@ -238,11 +240,7 @@ class VerdictOptions:
     TITLE: ClassVar = "Verdict"
 
     threshold: float = option(
-        "--threshold",
-        type=Share(),
-        default="1%",
-        metavar="SHARE",
-        help="Largest difference that counts as SAME.",
+        "--threshold", type=Share(), default="1%", help="Largest difference that counts as SAME."
     )
 
 
@@ -263,7 +261,6 @@ class SizeOptions:
         "--inputs",
         type=ListOf(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs)),
         default="",
-        metavar="LIST",
         help="Distributions of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
@@ -436,7 +433,6 @@ class LaunchOptions:
         "--method",
         type=ListOf(get_args(Method)),
         default="",
-        metavar="LIST",
         help="How launches are timed. cold: one at a time, each after the L2 cache was overwritten "
         "(default on a GPU). hot: back to back (default on a CPU). graph: the same, as a CUDA "
         "graph. rotating, in `run` alone: back to back on buffers that fill the L2 cache twice, "
@@ -445,7 +441,6 @@ class LaunchOptions:
     max_time: float | None = option(
         "--max-time",
         type=Seconds(),
-        metavar="SECONDS",
         help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
         "10 for a pair in `compare` and `history`, 3 in `watch`. Verification may take as long "
         "again.",
@@ -494,7 +489,6 @@ class SustainedOptions:
     sustained: float | None = option(
         "--sustained",
         type=Seconds(),
-        metavar="SECONDS",
         help="Launch back to back until clock, power and temperature are steady, then for this "
         "long (`compare`: in blocks of a second, at least 9 of each kernel): speed, SM clock, "
         "power and energy per launch. Energy needs at least 3 seconds.",
@@ -517,7 +511,6 @@ class DeadlineOptions:
         "--timeout",
         type=Seconds(),
         default=60.0,
-        metavar="SECONDS",
         help="Longest time to check and sample one case; its process is then stopped. A build "
         f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",
     )

@@ -108,7 +108,6 @@ class RunOptions(ContractOptions):
     uncertainty: float | None = option(
         "--uncertainty",
         type=Share(),
-        metavar="SHARE",
         help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
     )
     adopt: bool = option(

@@ -88,11 +88,7 @@ class JudgeOptions:
 
     hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
     max_time: float = option(
-        "--max-time",
-        type=Seconds(),
-        default=0.1,
-        metavar="SECONDS",
-        help="Longest sampling time of a case.",
+        "--max-time", type=Seconds(), default=0.1, help="Longest sampling time of a case."
     )
 
     def arguments(

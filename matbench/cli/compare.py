@@ -12,20 +12,9 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
-from matbench.cli.options import (
-    CaseReportOptions,
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    SizeOptions,
-    SustainedOptions,
-    VerdictOptions,
-    grouped,
-    require_turns,
-)
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
@@ -57,19 +46,19 @@ _LEAST_BLOCKS = 9
     metavar="REV",
     help="Compare each FILE with FILE@REV, its version in git, such as main or HEAD~1.",
 )
-@grouped
+@options.grouped
 def compare(
     contenders: tuple[str, ...],
     files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    launches: LaunchOptions,
-    seconds: SustainedOptions,
-    deadlines: DeadlineOptions,
-    verdict: VerdictOptions,
+    sizes: options.SizeOptions,
+    constants: options.ConstantOptions,
+    device: options.DeviceOptions,
+    launches: options.LaunchOptions,
+    seconds: options.SustainedOptions,
+    deadlines: options.DeadlineOptions,
+    verdict: options.VerdictOptions,
     features: FeatureOptions,
-    shown: CaseReportOptions,
+    shown: options.CaseReportOptions,
     against: str | None,
 ) -> None:
     """Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -98,7 +87,7 @@ def compare(
         pairs = [*_versions(named, files, against, remarks)]
     kernels = list({kernel.name: kernel for pair in pairs for kernel in pair}.values())
     for kernel in kernels:
-        require_turns(kernel, info)
+        options.require_turns(kernel, info)
     gate = features.get("gate")
     written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))
@@ -111,11 +100,11 @@ def compare(
     overrides = constants.values([*kernels, *named])  # also of one that has not changed
     rounds = _rounds(pairs, sizes.problems(kernels), overrides)
     plan = _plan(launches, verdict, seconds, rounds)
-    options = launches.quick(sustained_s=seconds.sustained)
+    how = launches.quick(sustained_s=seconds.sustained)
     records: list[ComparisonRecord] = []
     with (
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
+        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(rounds)) as display,
     ):
         bench = Bench(pool, info, plan, sizes.seed)
@@ -186,7 +175,10 @@ def _rounds(
 
 
 def _compare_files(
-    names: Sequence[str], threshold: float, features: FeatureOptions, shown: CaseReportOptions
+    names: Sequence[str],
+    threshold: float,
+    features: FeatureOptions,
+    shown: options.CaseReportOptions,
 ) -> None:
     """Compare two record files; `UsageError` for options that say how kernels are measured."""
     if len(names) != 2 or not all(name.endswith(".jsonl") for name in names):
@@ -204,9 +196,9 @@ def _compare_files(
 
 
 def _plan(
-    launches: LaunchOptions,
-    verdict: VerdictOptions,
-    seconds: SustainedOptions,
+    launches: options.LaunchOptions,
+    verdict: options.VerdictOptions,
+    seconds: options.SustainedOptions,
     rounds: Sequence[Turns],
 ) -> ComparisonPlan:
     """How many pairs are taken; sustained ones are blocks of a second, all of which count."""

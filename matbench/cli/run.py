@@ -16,7 +16,7 @@ import msgspec
 
 from matbench import signals, workloads
 from matbench.bench.options import Deadlines, Options
-from matbench.cli import registry
+from matbench.cli import options, registry
 from matbench.cli.app import main
 from matbench.cli.console import (
     Display,
@@ -27,21 +27,6 @@ from matbench.cli.console import (
     say,
     say_printed,
     show_report,
-)
-from matbench.cli.options import (
-    CaseReportOptions,
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    OutputOptions,
-    Share,
-    SizeOptions,
-    SustainedOptions,
-    allow_skips_option,
-    fastest_option,
-    grouped,
-    option,
 )
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import (
@@ -91,13 +76,13 @@ def _key(text: str) -> int:
 class RunOptions(ContractOptions):
     """Further options of `run`."""
 
-    smoke: bool = option(
+    smoke: bool = options.option(
         "--smoke",
         is_flag=True,
         help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI, or at the "
         "nearest ones that it allows.",
     )
-    repeat: int = option(
+    repeat: int = options.option(
         "--repeat",
         type=click.IntRange(1, 100),
         default=1,
@@ -105,18 +90,18 @@ class RunOptions(ContractOptions):
         help="Measure everything N times, each time in new processes, to show how much results "
         "vary between them. `compare` needs 5 in both files for its best verdicts.",
     )
-    uncertainty: float | None = option(
+    uncertainty: float | None = options.option(
         "--uncertainty",
-        type=Share(),
+        type=options.Share(),
         help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
     )
-    adopt: bool = option(
+    adopt: bool = options.option(
         "--adopt", is_flag=True, help="Find out how to call files without front matter first."
     )
-    no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
+    no_blocks: bool = options.option("--no-blocks", is_flag=True, help="Skip per-block times.")
 
     def measuring(
-        self, launches: LaunchOptions, replay: int | None, sustained_s: float | None
+        self, launches: options.LaunchOptions, replay: int | None, sustained_s: float | None
     ) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
         return Options(
@@ -136,32 +121,32 @@ class RunOptions(ContractOptions):
 
 @main.command(first=_MOST_USED)
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
-@grouped
+@options.grouped
 @click.option(
     "--replay",
     metavar="KEY",
     type=_key,
     help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
 )
-@fastest_option
-@allow_skips_option
+@options.fastest_option
+@options.allow_skips_option
 def run(
     kernels: tuple[str, ...],
     selection: SelectionOptions,
     files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    launches: LaunchOptions,
-    seconds: SustainedOptions,
+    sizes: options.SizeOptions,
+    constants: options.ConstantOptions,
+    device: options.DeviceOptions,
+    launches: options.LaunchOptions,
+    seconds: options.SustainedOptions,
     more: RunOptions,
-    output: OutputOptions,
-    deadlines: DeadlineOptions,
+    output: options.OutputOptions,
+    deadlines: options.DeadlineOptions,
     features: FeatureOptions,
     replay: int | None,
     fastest: bool,
     allow_skips: bool,
-    shown: CaseReportOptions,
+    shown: options.CaseReportOptions,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
@@ -211,8 +196,8 @@ def run(
         start_server()
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
     launches.require_able(*(info for infos, _ in cases for info in infos))
-    options = more.measuring(launches, replay, seconds.sustained)
-    sweep = Sweep(cases, options, more.repeat, cluster)
+    measuring = more.measuring(launches, replay, seconds.sustained)
+    sweep = Sweep(cases, measuring, more.repeat, cluster)
     with Interruption() as interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
         sweep.work_through(output, deadlines.deadlines, settings, force=shown.force)
@@ -261,7 +246,12 @@ class Sweep:
         return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
-        self, output: OutputOptions, deadlines: Deadlines, settings: dict[str, Any], *, force: bool
+        self,
+        output: options.OutputOptions,
+        deadlines: Deadlines,
+        settings: dict[str, Any],
+        *,
+        force: bool,
     ) -> None:
         """Measure all cases that a resumed file does not contain."""
         from matbench.worker.worker import WorkerPool
@@ -327,7 +317,7 @@ class Sweep:
                     keep(interrupted(outcome))
             raise
 
-    def show(self, shown: CaseReportOptions, *, fastest: bool, interrupted: bool) -> None:
+    def show(self, shown: options.CaseReportOptions, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 
@@ -339,7 +329,7 @@ class Sweep:
                 shown.draw(report)
 
     def _writers(
-        self, output: OutputOptions, settings: dict[str, Any], *, force: bool
+        self, output: options.OutputOptions, settings: dict[str, Any], *, force: bool
     ) -> list[RecordWriter]:
         from matbench.records.environment import last_run_path, run_environment
         from matbench.records.writing import RecordWriter
@@ -392,11 +382,11 @@ class Sweep:
         found = next((known[one] for one in keys if one in known), None)
         if found is None or found.status != "measured":
             return found
-        options = self.options.on(infos[0].kind)
+        how = self.options.on(infos[0].kind)
         taken = {found.mode, found.hot and found.hot.mode} - {None}
-        asked_s, lasting = options.sustained_s or 0.0, found.sustained
+        asked_s, lasting = how.sustained_s or 0.0, found.sustained
         is_apart = case.kernel.kind.is_apart  # whose own time is a small part of what was asked
         is_short = lasting is None or (not is_apart and lasting.duration_s < asked_s / 2)
         if case.can_be_sustained and asked_s and is_short:
             return None
-        return found if taken == options.modes else None
+        return found if taken == how.modes else None

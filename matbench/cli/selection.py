@@ -258,7 +258,7 @@ class Adopter(ExitStack):
             kernel = read(given)
             return kernel if contract is None else contract.judged(kernel)
         except UsageError:
-            if self._adoption is None or (text := _foreign_text(path, text)) is None:
+            if self._adoption is None or (text := foreign_text(path, text)) is None:
                 raise
         front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
             dict(given)
@@ -281,7 +281,7 @@ class Adopter(ExitStack):
         return msgspec.structs.replace(kernel, adoption=found)
 
 
-def _foreign_text(path: Path, text: str | None) -> str | None:
+def foreign_text(path: Path, text: str | None) -> str | None:
     """The text of a kernel file without front matter, or the one in its place; None if it has any,
     or is no file."""
     if path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path)):

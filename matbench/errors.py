@@ -35,11 +35,8 @@ class MatbenchError(Exception):
 
 
 class UsageError(MatbenchError):
-    """Bad input: one line that says what is wrong, where, and how to fix it.
-
-    It may quote files and names, which cannot break the line or control the terminal. `paste` are
-    lines to show below it, to be pasted into a file.
-    """
+    """Bad input: one line that says what is wrong, where, and how to fix it. The files and names
+    that it quotes cannot break the line. `paste` are lines to show below it, for a file."""
 
     def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
         super().__init__(_on_one_line(message))
@@ -77,12 +74,9 @@ class CaseError(MatbenchError):
     """A case could not be built or run; the sweep goes on. `fatal`: the device context is lost."""
 
     def __init__(self, reason: str, fatal: bool = False) -> None:
-        super().__init__(reason, fatal)
-        self.reason: str = self.args[0]
+        super().__init__(reason)
+        self.reason = str(self)
         self.fatal = fatal
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class BuildError(CaseError):

@@ -6,6 +6,7 @@ op(B) is K×N, C := alpha·op(A)·op(B) + beta·C is M×N.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -437,13 +438,11 @@ class Launch(msgspec.Struct, frozen=True):
 
     @property
     def threads_per_block(self) -> int:
-        x, y, z = self.block
-        return x * y * z
+        return math.prod(self.block)
 
     @property
     def blocks(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
+        return math.prod(self.grid)
 
 
 class DeviceInfo(msgspec.Struct, frozen=True):

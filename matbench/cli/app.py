@@ -17,20 +17,12 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
 
 from matbench import __version__, signals
 from matbench.cli import registry
 from matbench.cli.console import say
 from matbench.errors import MatbenchError, UsageError, explanation
 from matbench.show import safe
-
-
-class _FileName(click.types.StringParamType):
-    """A text that shells complete to a file's name."""
-
-    def shell_complete(self, _context: Any, _parameter: Any, typed: str) -> list[CompletionItem]:
-        return [CompletionItem(typed, type="file")]
 
 
 class Command(click.Command):
@@ -44,23 +36,21 @@ class Command(click.Command):
         self.first = first
         for parameter in self.params:
             if re.search("FILE|DIR|FOLDER", parameter.metavar or ""):
-                parameter.type = _FileName()
+                parameter.type = click.Path(readable=False)  # which shells complete
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        most_used: dict[str, tuple[str, str]] = {}
+        def place(parameter: click.Parameter) -> int:
+            """Its place among the `first`, or the one after them."""
+            return [*self.first, parameter.opts[0]].index(parameter.opts[0])
+
         titled: dict[str, list[tuple[str, str]]] = {}
-        own: list[tuple[str, str]] = []
-        for parameter in self.get_params(context):
+        for parameter in sorted(self.get_params(context), key=place):
             shown = parameter.get_help_record(context)
-            if shown is None or isinstance(parameter, click.Argument):
-                continue
-            title = getattr(parameter, "title", None)
-            if parameter.opts[0] in self.first:
-                most_used[parameter.opts[0]] = shown
-            else:
-                (own if title is None else titled.setdefault(title, [])).append(shown)
-        if most_used:
-            titled = {"Most used": [most_used[name] for name in self.first]} | titled
+            if shown is not None and isinstance(parameter, click.Option):
+                is_first = parameter.opts[0] in self.first
+                title = "Most used" if is_first else getattr(parameter, "title", "")
+                titled.setdefault(title, []).append(shown)
+        own = titled.pop("", [])
         titled["Other options" if titled else "Options"] = own
         for title, lines in titled.items():
             with formatter.section(title):
@@ -100,10 +90,9 @@ class MainGroup(click.Group):
         return super().get_command(context, name)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        summaries = [(part.command, part.summary) for part in registry.COMMANDS.values()]
         with formatter.section("Commands"):
-            formatter.write_dl(
-                [(part.command, part.summary) for part in registry.COMMANDS.values()]
-            )
+            formatter.write_dl(summaries)
 
     def main(self, *arguments: Any, **more: Any) -> Any:
         # Click's errors and other packages' notes are shown in matbench's way; not when this module

@@ -12,35 +12,24 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
+from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
-from matbench.cli.options import (
-    CaseReportOptions,
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    ReportOptions,
-    SizeOptions,
-    SustainedOptions,
-    VerdictOptions,
-    grouped,
-    require_turns,
-)
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import KernelFiles, kernel_names, read_for
 from matbench.errors import UsageError
-from matbench.model import Kernel
+from matbench.kernelfile import revision, sweep
+from matbench.kernelfile.includes import code_of
+from matbench.model import Kernel, Problem
+from matbench.records.comparison import ComparisonRecord
 
 if TYPE_CHECKING:
     from matbench.analysis.statistics import ComparisonPlan
-    from matbench.model import Problem
-    from matbench.records.comparison import ComparisonRecord
 
-    #: A baseline and a candidate.
-    Pair = tuple[Kernel, Kernel]
-    #: A pair at one problem, with values of constants.
-    Turns = tuple[Pair, Problem, dict[str, tuple[int, ...]]]
+#: A baseline and a candidate.
+Pair = tuple[Kernel, Kernel]
+#: A pair at one problem, with values of constants.
+Turns = tuple[Pair, Problem, dict[str, tuple[int, ...]]]
 
 #: Longest time to time two kernels in turns, in seconds.
 _TURNS_S = 10.0
@@ -57,19 +46,19 @@ _LEAST_BLOCKS = 9
     metavar="REV",
     help="Compare each FILE with FILE@REV, its version in git, such as main or HEAD~1.",
 )
-@grouped
+@options.grouped
 def compare(
     contenders: tuple[str, ...],
     files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    launches: LaunchOptions,
-    seconds: SustainedOptions,
-    deadlines: DeadlineOptions,
-    verdict: VerdictOptions,
+    sizes: options.SizeOptions,
+    constants: options.ConstantOptions,
+    device: options.DeviceOptions,
+    launches: options.LaunchOptions,
+    seconds: options.SustainedOptions,
+    deadlines: options.DeadlineOptions,
+    verdict: options.VerdictOptions,
     features: FeatureOptions,
-    shown: CaseReportOptions,
+    shown: options.CaseReportOptions,
     against: str | None,
 ) -> None:
     """Compare kernels or record files: is CANDIDATE FASTER, SLOWER or the SAME?
@@ -98,12 +87,11 @@ def compare(
         pairs = [*_versions(named, files, against, remarks)]
     kernels = list({kernel.name: kernel for pair in pairs for kernel in pair}.values())
     for kernel in kernels:
-        require_turns(kernel, info)
+        options.require_turns(kernel, info)
     gate = features.get("gate")
     written = {"GITHUB_STEP_SUMMARY": gate and gate.summary, **shown.outputs}
     require_apart(written, read_for(kernels, contenders))
 
-    from matbench.kernelfile import sweep
     from matbench.records.environment import run_environment
     from matbench.show import comparisons
     from matbench.worker.comparing import Bench
@@ -112,11 +100,11 @@ def compare(
     overrides = constants.values([*kernels, *named])  # also of one that has not changed
     rounds = _rounds(pairs, sizes.problems(kernels), overrides)
     plan = _plan(launches, verdict, seconds, rounds)
-    options = launches.quick(sustained_s=seconds.sustained)
+    how = launches.quick(sustained_s=seconds.sustained)
     records: list[ComparisonRecord] = []
     with (
         Interruption() as interruption,
-        WorkerPool(options, deadlines.deadlines, say_printed) as pool,
+        WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(rounds)) as display,
     ):
         bench = Bench(pool, info, plan, sizes.seed)
@@ -151,24 +139,21 @@ def _pair(names: Sequence[str], kernels: Sequence[Kernel]) -> Pair:
 
 
 def _versions(
-    kernels: Sequence[Kernel], files: KernelFiles, revision: str, remarks: list[str]
+    kernels: Sequence[Kernel], files: KernelFiles, since: str, remarks: list[str]
 ) -> Iterator[Pair]:
     """Each kernel that has changed since the revision, and its version as of then as the baseline.
 
     Prints and adds remarks on the others.
     """
-    from matbench.kernelfile import revision as versions
-    from matbench.kernelfile.includes import code_of
-
     for kernel in kernels:
-        old = files.as_of(versions.version(kernel, revision))
+        old = files.as_of(revision.version(kernel, since))
         is_same = old is not None and code_of(replace(old, name=kernel.name)) == code_of(kernel)
         if old is None or is_same:
             what = "unchanged" if is_same else "new"
-            remarks.append(f"{kernel.name}: {what} since {revision}, not compared")
+            remarks.append(f"{kernel.name}: {what} since {since}, not compared")
             say(remarks[-1], err=True)
             continue
-        old = replace(old, name=f"{kernel.name}@{revision}")
+        old = replace(old, name=f"{kernel.name}@{since}")
         if old.workload != kernel.workload:
             raise UsageError(f"{old.name} computes {old.workload}, and now {kernel.workload}")
         yield old, kernel
@@ -178,8 +163,6 @@ def _rounds(
     pairs: Sequence[Pair], problems: Sequence[Problem], overrides: dict[str, tuple[int, ...]]
 ) -> list[Turns]:
     """Each pair at each problem of its workload, with each value that both are given."""
-    from matbench.kernelfile import sweep
-
     found = []
     for problem in problems:
         for pair in (pair for pair in pairs if pair[0].workload == problem.workload):
@@ -192,7 +175,10 @@ def _rounds(
 
 
 def _compare_files(
-    names: Sequence[str], threshold: float, features: FeatureOptions, shown: ReportOptions
+    names: Sequence[str],
+    threshold: float,
+    features: FeatureOptions,
+    shown: options.CaseReportOptions,
 ) -> None:
     """Compare two record files; `UsageError` for options that say how kernels are measured."""
     if len(names) != 2 or not all(name.endswith(".jsonl") for name in names):
@@ -210,9 +196,9 @@ def _compare_files(
 
 
 def _plan(
-    launches: LaunchOptions,
-    verdict: VerdictOptions,
-    seconds: SustainedOptions,
+    launches: options.LaunchOptions,
+    verdict: options.VerdictOptions,
+    seconds: options.SustainedOptions,
     rounds: Sequence[Turns],
 ) -> ComparisonPlan:
     """How many pairs are taken; sustained ones are blocks of a second, all of which count."""

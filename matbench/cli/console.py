@@ -12,7 +12,6 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -151,12 +150,7 @@ class Interruption(AbstractContextManager["Interruption"]):
 
     exit_code: int | None = None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> bool:
         if not isinstance(error, KeyboardInterrupt):
             return False
         signals.ignore()
@@ -191,26 +185,22 @@ def progress(total: int | None, done: float = 0) -> Iterator[Display]:
 
     So many of the total were `done` before.
     """
-    if not sys.stderr.isatty():
-        yield Display(None, total, done)
+    console = None
+    if sys.stderr.isatty():
+        from matbench.show.terminal import Screen
+
+        console = Screen(stderr=True)
+    display = Display(console, total, done)
+    if console is None or not console.is_interactive:  # it cannot move its cursor
+        yield display
         return
     from rich.live import Live
 
-    from matbench.show.terminal import Screen
-
-    console = Screen(stderr=True)
-    display = Display(console, total, done)
-    if not console.is_interactive:  # it cannot move its cursor
-        yield display
-        return
+    # Its own thread might draw in the middle of what another prints.
     live = Live(
-        get_renderable=display.drawn,
-        console=console,
-        auto_refresh=False,  # its thread may draw in the middle of what another prints
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+        get_renderable=display.drawn, console=console, auto_refresh=False, transient=True,
+        redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
     ended = threading.Event()
 
     def draw() -> None:
@@ -244,27 +234,17 @@ class Display:
         self.lock = threading.RLock()
         if console is None:
             return
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            ProgressColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich import progress as parts
 
         # The bar, if there is room for one, and its figures.
         room = min(_WIDEST_BAR, console.width - _WIDTH_OF_FIGURES)
-        columns: list[str | ProgressColumn] = [TimeElapsedColumn()]
-        if total is not None:
-            columns.insert(0, MofNCompleteColumn())
-        if room > 0:
-            columns.insert(0, BarColumn(room))
-        if total is not None and room > 0:
-            columns += [TimeRemainingColumn(), "left"]
-        self._bar = Progress(
-            *columns, console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S
-        )
+        bar = [parts.BarColumn(room)] if room > 0 else []
+        count = [parts.MofNCompleteColumn()] if total is not None else []
+        left = [parts.TimeRemainingColumn(), parts.TextColumn("left")] if bar and count else []
+        self._bar = parts.Progress(
+            *bar, *count, parts.TimeElapsedColumn(), *left,
+            console=console, auto_refresh=False, speed_estimate_period=_ESTIMATED_OVER_S,
+        )  # fmt: skip
         self._task = self._bar.add_task("", total=total)
 
     def show(self, label: str, place: str = "") -> None:

@@ -6,7 +6,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -22,10 +22,10 @@ from matbench.backends.protocol import UnavailableError
 from matbench.bench.options import Options
 from matbench.cli import registry
 from matbench.cli.options import DeadlineOptions, DeviceOptions, SizeOptions, checked, require_turns
-from matbench.cli.selection import Adopter, foreign_text, is_path, load, parsed
+from matbench.cli.selection import Adopter, is_path, load, parsed
 from matbench.cli.verdicts import Comparisons, Verdict
 from matbench.errors import NotAdoptedError, UsageError, refusing
-from matbench.kernelfile import catalogue, sweep, tables
+from matbench.kernelfile import catalogue, sweep
 from matbench.kernelfile.contract import Contract
 from matbench.kernelfile.sizes import parse_problems
 from matbench.model import Adoption, Case, DeviceInfo, Inputs, Kernel
@@ -51,7 +51,7 @@ _FORGET_AFTER = 16
 AHEAD = 32
 
 
-class Judge:
+class Judge(AbstractContextManager["Judge"]):
     """Checks and times kernels on one device, in one process that stays warm.
 
         with matbench.Judge(sizes="256,1000", timeout=10) as judge:
@@ -89,7 +89,7 @@ class Judge:
         given = checked(sizes=sizes, inputs=inputs, seed=seed, alpha=alpha, beta=beta, batch=batch)
         self._problem = SizeOptions(*given)
         timeout, max_time, hot = checked(timeout=timeout, max_time=max_time, hot=hot)
-        self.device: DeviceInfo = self._where.choose()
+        self.device = here = self._where.choose()  # what ends this judge may not name it
         self._problem.problems([])  # refuses factors that cannot be read
         _require_sizes(self._problem.sizes, self._problem.inputs)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)
@@ -99,14 +99,11 @@ class Judge:
         #: The workers of this judge, for features.
         self.pool = ends.enter_context(pool)
         is_adopting = adopt and registry.has(registry.ADOPTION)
-        self._adopter = ends.enter_context(Adopter(is_on=is_adopting))
+        self._adopter = ends.enter_context(Adopter(lambda: here, is_on=is_adopting))
         self._contract = None if contract is None else Contract.of(contract)
         self._judged = 0
         self._end = weakref.finalize(self, ends.close)
         self.pool.start([self.device])
-
-    def __enter__(self) -> Judge:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -245,14 +242,12 @@ class Judge:
     def _adopted(
         self, candidate: Candidate, given: Mapping[str, Any], asked: Contract | None
     ) -> Kernel:
-        return self._adopter.kernel(
-            partial(self._kernel, candidate), _path(candidate),
-            partial(_foreign_text, candidate), given, asked, lambda: self.device,
-        )  # fmt: skip
+        read, text = partial(self._kernel, candidate), _text(candidate)
+        return self._adopter.kernel(read, _path(candidate), given, asked, text)
 
     def _kernel(self, candidate: Candidate, given: Mapping[str, Any]) -> Kernel:
-        if _is_text(candidate):
-            data = str(candidate).encode(errors="surrogatepass")  # refused with a reason
+        if (text := _text(candidate)) is not None:
+            data = text.encode(errors="surrogatepass")  # refused with a reason
             kernel, _ = parsed(data, _path(candidate), given, _UNNAMED)
         elif isinstance(candidate, str) and not is_path(candidate):
             return catalogue.Catalogue(catalogue.builtin()).get(candidate)
@@ -306,25 +301,17 @@ class Judges:
             self._made.popitem()[1].close()
 
 
-def _is_text(candidate: Candidate) -> bool:
-    """Whether it is the text of a kernel file."""
-    return isinstance(candidate, str) and "\n" in candidate
+def _text(candidate: Candidate) -> str | None:
+    """The text of a kernel file, if it is one."""
+    return candidate if isinstance(candidate, str) and "\n" in candidate else None
 
 
 def _path(candidate: Candidate) -> Path:
     """The path that its `#include` lines and imports are relative to."""
-    if not _is_text(candidate):
+    text = _text(candidate)
+    if text is None:
         return Path(candidate)
-    return Path(f"{_UNNAMED}.{'py' if _PYTHON.search(str(candidate)) else 'cu'}")
-
-
-def _foreign_text(candidate: Candidate) -> str | None:
-    """The text of a kernel file, if it has no front matter."""
-    if not _is_text(candidate):
-        return foreign_text(Path(candidate))
-    if _path(candidate).suffix == ".py":
-        return None
-    return str(candidate) if tables.FENCE.search(str(candidate)) is None else None
+    return Path(f"{_UNNAMED}.{'py' if _PYTHON.search(text) else 'cu'}")
 
 
 def _given(entry: str | None, table: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -333,7 +320,7 @@ def _given(entry: str | None, table: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def _named(candidate: Candidate) -> str:
-    return _UNNAMED if _is_text(candidate) else str(candidate)
+    return str(candidate) if _text(candidate) is None else _UNNAMED
 
 
 def _require_sizes(sizes: str | None, inputs: tuple[Inputs, ...]) -> None:

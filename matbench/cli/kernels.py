@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
@@ -13,12 +13,9 @@ from matbench.cli.console import open_console, show_report, show_rich
 from matbench.cli.options import FORMATS, grouped
 from matbench.cli.selection import KernelFiles, kernel_names
 from matbench.errors import UsageError
-from matbench.model import Group
+from matbench.kernelfile.catalogue import Catalogue, check_previous
+from matbench.model import Group, Kernel
 from matbench.workloads import WORKLOADS
-
-if TYPE_CHECKING:
-    from matbench.kernelfile.catalogue import Catalogue
-    from matbench.model import Kernel
 
 
 @main.command("kernels")
@@ -54,7 +51,6 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
     matbench kernels tiled
     matbench kernels tiled --diff naive-2d
     """
-    from matbench.kernelfile.catalogue import check_previous
     from matbench.show import kernels as view
 
     if name is None and other is not None:

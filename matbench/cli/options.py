@@ -14,16 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
+from matbench import backends
+from matbench.bench.options import Deadlines, Options
 from matbench.cli import registry
 from matbench.cli.console import require_file, say, show_report
 from matbench.errors import UsageError, suggestion
+from matbench.kernelfile import sizes, sweep
+from matbench.model import DeviceInfo, Inputs, Kernel, Problem
 from matbench.workloads import MATMUL, WORKLOADS
 
 if TYPE_CHECKING:
-    from matbench.bench.options import Deadlines, Options
-    from matbench.model import DeviceInfo, Inputs, Kernel, Problem
     from matbench.records.reading import RecordSet
     from matbench.show.table import Report
 
@@ -38,8 +41,10 @@ _BUILD_S = 120.0
 def option(*names: str, needs: str = "cli", **attributes: Any) -> Any:
     """A field of a group that is an option of commands, with its click attributes.
 
-    Without the module that it `needs` there is no such option, and its value is None.
+    Without the module that it `needs` there is no such option, and its value is None. Its help has
+    the default, if it is any.
     """
+    attributes["show_default"] = attributes.get("default", "") != ""
     return field(metadata={"option": (names, attributes), "needs": needs})
 
 
@@ -72,11 +77,8 @@ def grouped(command: F) -> F:
                 continue
             names, attributes = own.metadata["option"]
             decorated = click.option(*names, own.name, **attributes)(decorated)
-            decorated.__click_params__[-1].title = group.TITLE
+            decorated.__click_params__[-1].title = getattr(group, "TITLE", "")
     return decorated  # type: ignore[no-any-return]
-
-
-# Types of values
 
 
 #: A seed that NumPy accepts.
@@ -86,6 +88,8 @@ SEED.name = "integer"
 
 class Seconds(click.FloatRange):
     """More than zero, and at most a day."""
+
+    name = "seconds"
 
     def __init__(self) -> None:
         super().__init__(0, 86400, min_open=True)
@@ -140,8 +144,6 @@ class Share(click.ParamType[float]):
         return share
 
 
-# Groups
-
 #: How a report is printed; `rich` is for people.
 FORMATS = ("rich", "csv", "json", "plain", "github", "pipe", "html", "latex")
 
@@ -155,10 +157,7 @@ class ReportOptions:
 
     TITLE: ClassVar = "Output"
 
-    fmt: str = option(
-        "--format", type=click.Choice(FORMATS), default="rich", show_default=True,
-        help="Output format.",
-    )  # fmt: skip
+    fmt: str = option("--format", type=click.Choice(FORMATS), default="rich", help="Output format.")
     picture: str | None = option(
         "--picture",
         needs=registry.PICTURE,
@@ -222,7 +221,6 @@ class CaseReportOptions(ReportOptions):
         "--format",
         type=click.Choice([*FORMATS, "junit"]),
         default="rich",
-        show_default=True,
         help="Output format; junit is for CI systems.",
     )
 
@@ -242,12 +240,7 @@ class VerdictOptions:
     TITLE: ClassVar = "Verdict"
 
     threshold: float = option(
-        "--threshold",
-        type=Share(),
-        default="1%",
-        show_default=True,
-        metavar="SHARE",
-        help="Largest difference that counts as SAME.",
+        "--threshold", type=Share(), default="1%", help="Largest difference that counts as SAME."
     )
 
 
@@ -268,13 +261,10 @@ class SizeOptions:
         "--inputs",
         type=ListOf(dict.fromkeys(i for w in WORKLOADS.values() for i in w.inputs)),
         default="",
-        metavar="LIST",
         help="Distributions of the inputs: uniform in [0, 1), signed in [-1, 1), normal, ramp "
         "(0, 1, 2, …) or digits (0 to 9). Default for matmul: uniform.",
     )
-    seed: int = option(
-        "--seed", type=SEED, default=0, show_default=True, help="Seed of the inputs."
-    )
+    seed: int = option("--seed", type=SEED, default=0, help="Seed of the inputs.")
     alpha: str | None = option(
         "--alpha",
         metavar="LIST",
@@ -293,11 +283,6 @@ class SizeOptions:
     def problems(self, kernels: list[Kernel], *, smoke: bool = False) -> list[Problem]:
         """The problems of each workload among the kernels, by default at the workload's sizes, with
         every alpha, beta and batch that is given, or that the kernels declare."""
-        import msgspec
-
-        from matbench import workloads
-        from matbench.kernelfile import sizes, sweep
-
         asked = {
             name: sizes.parse_scaling(name, text)
             for name in sweep.SCALINGS
@@ -305,7 +290,7 @@ class SizeOptions:
         }
         found = []
         for name in dict.fromkeys(kernel.workload for kernel in kernels):
-            workload = workloads.WORKLOADS[name]
+            workload = WORKLOADS[name]
             own = [kernel for kernel in kernels if kernel.workload == name]
             declared = ",".join(dict.fromkeys(kernel.sizes for kernel in own if kernel.sizes))
             usual = workload.smoke_sizes if smoke else declared or workload.default_sizes
@@ -320,8 +305,6 @@ class SizeOptions:
 
     def one_problem(self, kernel: Kernel) -> Problem:
         """For a command that takes one problem: the one given, or the largest default size."""
-        from matbench.kernelfile import sweep
-
         problems = self.problems([kernel])
         if len(self.inputs) > 1:
             raise UsageError(f"--inputs {','.join(self.inputs)}: this command takes one kind")
@@ -392,7 +375,6 @@ class DeviceOptions:
         "--backend",
         type=click.Choice(["auto", "cuda", "opencl"]),
         default="auto",
-        show_default=True,
         help="Backend. auto: CUDA if available, else an OpenCL GPU, else the CPU through OpenCL.",
     )
     device: str | None = option(
@@ -411,8 +393,6 @@ class DeviceOptions:
 
     def choose_all(self, kernel: Kernel | None = None) -> list[DeviceInfo]:
         """All selected devices, like `choose`."""
-        from matbench import backends
-
         if kernel is not None and kernel.on_host:
             return [backends.host_device(kernel.kind.backend)]
         return backends.choose_all(self.backend, self.device)
@@ -443,30 +423,24 @@ def require_turns(kernel: Kernel, device: DeviceInfo) -> None:
         require_device(kernel, "compare it with `--backend opencl`")
 
 
-def method_option() -> Any:
-    return option(
-        "--method",
-        type=ListOf(get_args(Method)),
-        default="",
-        metavar="LIST",
-        help="How launches are timed. cold: one at a time, each after the L2 cache was overwritten "
-        "(default on a GPU). hot: back to back (default on a CPU). graph: the same, as a CUDA "
-        "graph. rotating, in `run` alone: back to back on buffers that fill the L2 cache twice, "
-        "once the clock has settled, as NVIDIA's guidelines for matrix products ask.",
-    )
-
-
 @dataclass(frozen=True)
 class LaunchOptions:
     """Which kind of launch is timed, and for how long."""
 
     TITLE: ClassVar = "Timing"
 
-    method: tuple[Method, ...] = method_option()
+    method: tuple[Method, ...] = option(
+        "--method",
+        type=ListOf(get_args(Method)),
+        default="",
+        help="How launches are timed. cold: one at a time, each after the L2 cache was overwritten "
+        "(default on a GPU). hot: back to back (default on a CPU). graph: the same, as a CUDA "
+        "graph. rotating, in `run` alone: back to back on buffers that fill the L2 cache twice, "
+        "once the clock has settled, as NVIDIA's guidelines for matrix products ask.",
+    )
     max_time: float | None = option(
         "--max-time",
         type=Seconds(),
-        metavar="SECONDS",
         help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
         "10 for a pair in `compare` and `history`, 3 in `watch`. Verification may take as long "
         "again.",
@@ -499,8 +473,6 @@ class LaunchOptions:
 
     def quick(self, **changes: Any) -> Options:
         """Options for a few samples of each case, to find the fastest or before a comparison."""
-        from matbench.bench.options import Options
-
         known: dict[str, Any] = {
             "cold": not self.hot, "hot": self.hot, "graph": "graph" in self.method, "blocks": False,
             "uncertainty": 0.05, "max_time_s": min(0.3, self.max_time or 0.3), "minimum_samples": 3,
@@ -517,7 +489,6 @@ class SustainedOptions:
     sustained: float | None = option(
         "--sustained",
         type=Seconds(),
-        metavar="SECONDS",
         help="Launch back to back until clock, power and temperature are steady, then for this "
         "long (`compare`: in blocks of a second, at least 9 of each kernel): speed, SM clock, "
         "power and energy per launch. Energy needs at least 3 seconds.",
@@ -540,16 +511,12 @@ class DeadlineOptions:
         "--timeout",
         type=Seconds(),
         default=60.0,
-        show_default=True,
-        metavar="SECONDS",
         help="Longest time to check and sample one case; its process is then stopped. A build "
         f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",
     )
 
     @property
     def deadlines(self) -> Deadlines:
-        from matbench.bench.options import Deadlines
-
         return Deadlines(build_s=max(_BUILD_S, self.timeout), run_s=self.timeout)
 
 

@@ -39,8 +39,7 @@ class Kind(NamedTuple):
     @property
     def page(self) -> str:
         """The section of pages."""
-        name: str = load(self.view).PAGE
-        return name
+        return str(load(self.view).PAGE)
 
     def charts(self, found: Sequence[Pair]) -> list[Any]:
         """The charts of some of its records, on pages and in pictures."""

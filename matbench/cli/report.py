@@ -42,11 +42,9 @@ def report_files(files: tuple[str, ...], fastest: bool, shown: CaseReportOptions
     every = RecordSet([*environments, *(one for file in contents for one in file.records)])
     # Of each file alone: another may have the same cases.
     kept = [one for file in contents for one in gathering.without_retried(file.outcomes)]
-    tables = {
-        kind.plural: table for kind, _, table in registry.reports(every.findings, environments)
-    }
-    found = [pair for _, own in registry.by_kind(every.findings) for pair in own]
-    about = {id(outcome) for _, outcomes_of_it in found for outcome in outcomes_of_it}
+    reports = [*registry.reports(every.findings, environments)]
+    tables = {kind.plural: table for kind, _, table in reports}
+    about = {id(outcome) for _, own, _ in reports for _, of_it in own for outcome in of_it}
     alone = [outcome for outcome in kept if id(outcome) not in about]
     names = [*(["outcomes"] if alone else []), *tables]
     if shown.fmt in ("csv", "junit") and len(names) > 1:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
+import msgspec
 
-from matbench import signals
-from matbench.cli import registry
+from matbench import signals, workloads
+from matbench.bench.options import Deadlines, Options
+from matbench.cli import options, registry
 from matbench.cli.app import main
 from matbench.cli.console import (
     Display,
@@ -24,22 +27,6 @@ from matbench.cli.console import (
     say,
     say_printed,
     show_report,
-)
-from matbench.cli.options import (
-    CaseReportOptions,
-    ConstantOptions,
-    DeadlineOptions,
-    DeviceOptions,
-    LaunchOptions,
-    OutputOptions,
-    ReportOptions,
-    Share,
-    SizeOptions,
-    SustainedOptions,
-    allow_skips_option,
-    fastest_option,
-    grouped,
-    option,
 )
 from matbench.cli.registry import FeatureOptions
 from matbench.cli.selection import (
@@ -56,23 +43,18 @@ from matbench.cli.selection import (
     read_for,
 )
 from matbench.errors import MatbenchError, UsageError
+from matbench.model import Case, DeviceInfo
+from matbench.records.outcome import CaseRecord, Outcome
+from matbench.worker.output import Listener
+from matbench.worker.scheduler import TaskGroup
 from matbench.workloads import MATMUL, workload_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from matbench.analysis.gathering import CaseKey
-    from matbench.bench.options import Deadlines, Options
-    from matbench.model import Case, DeviceInfo
-    from matbench.records.environment import Environment
-    from matbench.records.outcome import Outcome
     from matbench.records.writing import Mode, RecordWriter
-    from matbench.worker.output import Listener
-    from matbench.worker.scheduler import TaskGroup
     from matbench.worker.worker import CaseRunner
 
-    Infos = tuple[DeviceInfo, ...]
-
+Infos = tuple[DeviceInfo, ...]
 
 #: What most people need, before all other options in the help.
 _MOST_USED = (
@@ -94,40 +76,34 @@ def _key(text: str) -> int:
 class RunOptions(ContractOptions):
     """Further options of `run`."""
 
-    TITLE: ClassVar = None
-
-    smoke: bool = option(
+    smoke: bool = options.option(
         "--smoke",
         is_flag=True,
         help=f"Check every kernel at small awkward sizes ({MATMUL.smoke_sizes}), for CI, or at the "
         "nearest ones that it allows.",
     )
-    repeat: int = option(
+    repeat: int = options.option(
         "--repeat",
         type=click.IntRange(1, 100),
         default=1,
-        show_default=True,
         metavar="N",
         help="Measure everything N times, each time in new processes, to show how much results "
         "vary between them. `compare` needs 5 in both files for its best verdicts.",
     )
-    uncertainty: float | None = option(
+    uncertainty: float | None = options.option(
         "--uncertainty",
-        type=Share(),
-        metavar="SHARE",
+        type=options.Share(),
         help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
     )
-    adopt: bool = option(
+    adopt: bool = options.option(
         "--adopt", is_flag=True, help="Find out how to call files without front matter first."
     )
-    no_blocks: bool = option("--no-blocks", is_flag=True, help="Skip per-block times.")
+    no_blocks: bool = options.option("--no-blocks", is_flag=True, help="Skip per-block times.")
 
     def measuring(
-        self, launches: LaunchOptions, replay: int | None, sustained_s: float | None
+        self, launches: options.LaunchOptions, replay: int | None, sustained_s: float | None
     ) -> Options:
         """The options of the worker; a smoke run takes just enough samples to time each case."""
-        from matbench.bench.options import Options
-
         return Options(
             blocks=not (self.no_blocks or self.smoke or "rotating" in launches.method),
             cold="cold" in launches.method or not launches.hot,
@@ -145,32 +121,32 @@ class RunOptions(ContractOptions):
 
 @main.command(first=_MOST_USED)
 @click.argument("kernels", nargs=-1, shell_complete=kernel_names)
-@grouped
+@options.grouped
 @click.option(
     "--replay",
     metavar="KEY",
     type=_key,
     help="Launch once, untimed, on the inputs of a wrong sample. KEY is in its reason.",
 )
-@fastest_option
-@allow_skips_option
+@options.fastest_option
+@options.allow_skips_option
 def run(
     kernels: tuple[str, ...],
     selection: SelectionOptions,
     files: KernelFiles,
-    sizes: SizeOptions,
-    constants: ConstantOptions,
-    device: DeviceOptions,
-    launches: LaunchOptions,
-    seconds: SustainedOptions,
+    sizes: options.SizeOptions,
+    constants: options.ConstantOptions,
+    device: options.DeviceOptions,
+    launches: options.LaunchOptions,
+    seconds: options.SustainedOptions,
     more: RunOptions,
-    output: OutputOptions,
-    deadlines: DeadlineOptions,
+    output: options.OutputOptions,
+    deadlines: options.DeadlineOptions,
     features: FeatureOptions,
     replay: int | None,
     fastest: bool,
     allow_skips: bool,
-    shown: CaseReportOptions,
+    shown: options.CaseReportOptions,
 ) -> None:
     """Check and time KERNELS over sizes and parameters.
 
@@ -192,10 +168,9 @@ def run(
     seconds.require_without(smoke=more.smoke, replay=replay)
     if more.adopt and not registry.has(registry.ADOPTION):
         raise UsageError("--adopt needs the feature `adopt`")
-    with Adopter(is_on=more.adopt) as adopter:
+    with Adopter(lambda: device.choose_all()[0], is_on=more.adopt) as adopter:
         paths = {file for name in filter(is_path, kernels) for file in files_of(name)}
-        batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, device=device,
-                      contract=more.asked)  # fmt: skip
+        batch = Batch(**vars(files), several=len(paths) > 1, adopter=adopter, contract=more.asked)
         if more.smoke and not (kernels or selection.group or selection.workload):
             selection = replace(selection, group="all")
         every = more.smoke and selection.workload is None
@@ -221,12 +196,11 @@ def run(
         start_server()
     cases = selection.cases(chosen, problems, values, where, quick=more.smoke)
     launches.require_able(*(info for infos, _ in cases for info in infos))
-    options = more.measuring(launches, replay, seconds.sustained)
-    sweep = Sweep(cases, options, more.repeat, cluster)
-    interruption = Interruption()
-    with interruption:
+    measuring = more.measuring(launches, replay, seconds.sustained)
+    sweep = Sweep(cases, measuring, more.repeat, cluster)
+    with Interruption() as interruption:
         settings = sizes.recorded | ({"repeat": more.repeat} if more.repeat > 1 else {})
-        sweep.work_through(output, deadlines, settings, force=shown.force)
+        sweep.work_through(output, deadlines.deadlines, settings, force=shown.force)
     sweep.show(shown, fastest=fastest, interrupted=bool(interruption))
     wrong = {outcome.case.kernel for outcome in sweep.outcomes if outcome.status == "wrong"}
     to_check = [case.kernel.path for _, case in cases if case.kernel.name in wrong]
@@ -262,19 +236,19 @@ class Sweep:
         self.options = options
         self.repeat = repeat
         self.outcomes: list[Outcome] = []
-        self.environment: Environment | None = None
-        self._last: RecordWriter | None = None
+        #: That of the output file, if any, and that of the record of the last run.
+        self.writers: list[RecordWriter] = []
 
     @property
     def last_run(self) -> Path | None:
         """The record of the last run, if it has outcomes of this one."""
-        last = self._last
+        last = self.writers[-1] if self.writers else None
         return last.path if last is not None and last.written and last.error is None else None
 
     def work_through(
         self,
-        output: OutputOptions,
-        deadlines: DeadlineOptions,
+        output: options.OutputOptions,
+        deadlines: Deadlines,
         settings: dict[str, Any],
         *,
         force: bool,
@@ -283,20 +257,18 @@ class Sweep:
         from matbench.worker.worker import WorkerPool
 
         with ExitStack() as stack:
-            how = self.options, deadlines.deadlines, say_printed
+            how = self.options, deadlines, say_printed
             pool = WorkerPool(*how) if self.cluster is None else self.cluster.pool(*how)
             stack.enter_context(pool)
             gpus = [info for info in self.devices if info.kind == "gpu"]
             pool.start(gpus or self.devices[:1])  # while this process imports the rest
-            writers = self._writers(output, settings, force=force)
-            for writer in writers:
+            self.writers = self._writers(output, settings, force=force)
+            for writer in self.writers:
                 stack.enter_context(writer)
                 for note in writer.notes:
                     say(note, err=True)
-            repetitions: list[tuple[list[Outcome], PlacedCases]] = [([], self.cases)] * self.repeat
-            if output.resume is not None:
-                known = self._known(writers)
-                repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
+            known = self._known()
+            repetitions = [self._divided(known, number + 1) for number in range(self.repeat)]
             pool.build_ahead([(infos[0], case) for infos, case in repetitions[0][1]])
             done = sum(len(recorded) for recorded, _ in repetitions)
             display = stack.enter_context(progress(len(self.cases) * self.repeat, done))
@@ -304,7 +276,7 @@ class Sweep:
                 if number > 1:
                     pool.renew()
                 self.outcomes += recorded
-                self._measure(number, left, pool, writers, display)
+                self._measure(number, left, pool, display)
 
     def _divided(
         self, known: dict[CaseKey, Outcome], repetition: int
@@ -315,21 +287,14 @@ class Sweep:
         return recorded, [placed for outcome, placed in found if outcome is None]
 
     def _measure(
-        self,
-        repetition: int,
-        cases: PlacedCases,
-        pool: CaseRunner,
-        writers: list[RecordWriter],
-        display: Display,
+        self, repetition: int, cases: PlacedCases, pool: CaseRunner, display: Display
     ) -> None:
         """Measure what is left of a repetition, and record each outcome when it is complete."""
-        import msgspec
-
         from matbench.analysis.gathering import outcome_key
         from matbench.worker.rounds import interrupted
 
         def keep(outcome: Outcome) -> None:
-            for writer in reversed(writers):  # the copy first
+            for writer in reversed(self.writers):  # the copy first
                 writer.write(outcome)
             self.outcomes.append(outcome)
 
@@ -352,40 +317,38 @@ class Sweep:
                     keep(interrupted(outcome))
             raise
 
-    def show(self, shown: ReportOptions, *, fastest: bool, interrupted: bool) -> None:
+    def show(self, shown: options.CaseReportOptions, *, fastest: bool, interrupted: bool) -> None:
         """Print the table of the outcomes so far."""
         from matbench.show import outcomes
 
-        if self.environment is not None and (self.outcomes or not interrupted):
-            report = outcomes.report(self.outcomes, [self.environment], fastest=fastest)
+        if self.writers and (self.outcomes or not interrupted):
+            environment = self.writers[-1].environment
+            report = outcomes.report(self.outcomes, [environment], fastest=fastest)
             show_report(report, shown.fmt)
             if not interrupted:  # what continues the run draws all of it
                 shown.draw(report)
 
     def _writers(
-        self, output: OutputOptions, settings: dict[str, Any], *, force: bool
+        self, output: options.OutputOptions, settings: dict[str, Any], *, force: bool
     ) -> list[RecordWriter]:
-        """Writers for the output file, if any, and for the record of the last run."""
         from matbench.records.environment import last_run_path, run_environment
         from matbench.records.writing import RecordWriter
 
-        self.environment = run_environment(sys.argv[1:], self.devices, settings)
-        last = RecordWriter(last_run_path(), self.environment, "force", best_effort=True)
-        self._last = last
+        environment = run_environment(sys.argv[1:], self.devices, settings)
+        last = RecordWriter(last_run_path(), environment, "force", best_effort=True)
         if output.file is None:
             return [last]
         mode: Mode = "resume" if output.resume is not None else "force" if force else "new"
-        return [RecordWriter(output.file, self.environment, mode), last]
+        return [RecordWriter(output.file, environment, mode), last]
 
-    def _known(self, writers: list[RecordWriter]) -> dict[CaseKey, Outcome]:
+    def _known(self) -> dict[CaseKey, Outcome]:
         """The finished cases of a resumed file.
 
         In a cluster those of any device of the model count, also of one that has left it.
         """
         from matbench.analysis import gathering
 
-        resumed = [writer for writer in writers if writer.mode == "resume"]
-        known = gathering.finished(outcome for writer in resumed for outcome in writer.outcomes)
+        known = gathering.finished(self.writers[0].outcomes)
         if self.cluster is None:
             return known
         return {key._replace(device_id=""): outcome for key, outcome in known.items()}
@@ -395,9 +358,6 @@ class Sweep:
 
         The largest come first; of equals the first, since a ladder begins with its slowest rungs.
         """
-        from matbench import workloads
-        from matbench.worker.scheduler import TaskGroup
-
         begun = {outcome.case.contest: outcome.case.device_id for outcome in self.outcomes}
         found: dict[object, tuple[Infos, list[Case]]] = {}
         for infos, case in left:
@@ -415,19 +375,18 @@ class Sweep:
     ) -> Outcome | None:
         """The known outcome of a case on one of these devices, if it was timed the same way."""
         from matbench.analysis import gathering
-        from matbench.records.outcome import CaseRecord
 
         key = gathering.CaseKey.from_case(CaseRecord.from_case(case, infos[0]), repetition)
         ids = ["" if self.cluster is not None else info.identity for info in infos]
-        every = (known.get(key._replace(device_id=device_id)) for device_id in ids)
-        found = next((outcome for outcome in every if outcome is not None), None)
+        keys = (key._replace(device_id=device_id) for device_id in ids)
+        found = next((known[one] for one in keys if one in known), None)
         if found is None or found.status != "measured":
             return found
-        options = self.options.on(infos[0].kind)
+        how = self.options.on(infos[0].kind)
         taken = {found.mode, found.hot and found.hot.mode} - {None}
-        asked_s, lasting = options.sustained_s or 0.0, found.sustained
+        asked_s, lasting = how.sustained_s or 0.0, found.sustained
         is_apart = case.kernel.kind.is_apart  # whose own time is a small part of what was asked
         is_short = lasting is None or (not is_apart and lasting.duration_s < asked_s / 2)
         if case.can_be_sustained and asked_s and is_short:
             return None
-        return found if taken == options.modes else None
+        return found if taken == how.modes else None

@@ -7,32 +7,32 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import click
 import msgspec
 from click.shell_completion import CompletionItem
 
-from matbench import workloads
+from matbench import backends, workloads
+from matbench.backends import host
+from matbench.backends.protocol import UnavailableError
 from matbench.cli import registry
 from matbench.cli.console import say
 from matbench.cli.options import DeviceOptions, option
 from matbench.errors import NotAdoptedError, UsageError, refusing
+from matbench.files import temporary_folder
+from matbench.kernelfile import catalogue, front_matter, python_file, revision, sweep, tables
+from matbench.kernelfile.contract import Contract
+from matbench.kernelfile.syntax import located
+from matbench.model import Case, DeviceInfo, Kernel, LaunchRules, Problem, Skip
 from matbench.workloads import WORKLOADS
 
-if TYPE_CHECKING:
-    from matbench.kernelfile.catalogue import Catalogue
-    from matbench.kernelfile.contract import Contract
-    from matbench.kernelfile.revision import Version
-    from matbench.model import Case, DeviceInfo, Kernel, Problem
-    from matbench.worker.worker import WorkerPool
-
 #: Each case with the devices of one model that may measure it: any one of them.
-PlacedCases = list[tuple[tuple["DeviceInfo", ...], "Case"]]
+PlacedCases = list[tuple[tuple[DeviceInfo, ...], Case]]
 
 
 def kernel_names(
@@ -42,8 +42,6 @@ def kernel_names(
 
     A list, as in `--baseline`, is completed at its end.
     """
-    from matbench.kernelfile import catalogue
-
     before, comma, last = typed.rpartition("," if isinstance(parameter, click.Option) else "\0")
     found = [k.name for k in catalogue.builtin() if k.name.startswith(last)]
     if not found:
@@ -76,8 +74,6 @@ def parsed(
 
     The file is in matbench's form, or in that of another evaluator.
     """
-    from matbench.kernelfile import catalogue
-
     is_submitted = path.suffix == ".json" or _SUBMITTED.search(data)
     if is_submitted and registry.has(registry.SUBMISSIONS):
         submissions = registry.load(registry.SUBMISSIONS)
@@ -97,8 +93,6 @@ def problem_files(*given: Any) -> Iterable[str]:
 
 def load(path: Path, given: Mapping[str, Any], shown_as: str | None = None) -> tuple[Kernel, str]:
     """The same of a file."""
-    from matbench.kernelfile import catalogue, python_file
-
     file = Path(python_file.split(str(path))[0])
     return parsed(catalogue.read(file, shown_as or str(file)), path, given, shown_as)
 
@@ -114,8 +108,6 @@ def files_of(path: str) -> list[str]:
 class ContractOptions:
     """What kernel files are asked to compute."""
 
-    TITLE: ClassVar = None
-
     contract: tuple[str, ...] = option(
         "--contract",
         multiple=True,
@@ -128,16 +120,12 @@ class ContractOptions:
     @property
     def asked(self) -> Contract | None:
         """The contract; None if none is given."""
-        from matbench.kernelfile.contract import Contract
-
         given = _given("--contract", self.contract, {}, "transpose=NT")
         return Contract.of(given) if given else None
 
 
 def _given(name: str, texts: Sequence[str], table: dict[str, Any], example: str) -> dict[str, Any]:
     """The table with the values of an option `KEY=VALUE`, where keys may have parts: `sweep.BM`."""
-    from matbench.kernelfile import tables
-
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
@@ -181,8 +169,6 @@ class KernelFiles:
     def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
         """The kernel of a file, or of one as of a revision: `mine.cu@v1`; keys are those `given`,
         by default the command line's."""
-        from matbench.kernelfile import revision
-
         version = revision.named(path)
         if version is None:
             kernel, told = load(Path(path), self.given if given is None else given)
@@ -194,15 +180,12 @@ class KernelFiles:
             raise UsageError(f"{version}: that revision does not have the file")
         return found
 
-    def as_of(self, version: Version) -> Kernel | None:
+    def as_of(self, version: revision.Version) -> Kernel | None:
         """The kernel of a version, named after it; None if the revision does not have its file.
 
         Its files are there until the command ends. `UsageError`: there is no git, no repository or
         no such revision, or the kernel is not valid.
         """
-        from matbench.files import temporary_folder
-        from matbench.kernelfile import revision
-
         folder = click.get_current_context().with_resource(temporary_folder())
         root, name = revision.place(version)
         sha = revision.commit(str(version), version.revision, root)
@@ -212,11 +195,9 @@ class KernelFiles:
         kernel, _ = load(taken.path, taken.given, taken.shown)
         return msgspec.structs.replace(kernel, name=f"{kernel.name}@{version.revision}")
 
-    def loaded(self, names: Sequence[str]) -> Catalogue:
+    def loaded(self, names: Sequence[str]) -> catalogue.Catalogue:
         """All kernels, with those of the files and folders that are named; front matter that is
         given is for one file, or versions of it."""
-        from matbench.kernelfile import catalogue, revision
-
         paths = [*dict.fromkeys(filter(is_path, names))]
         files = {path: files_of(path) for path in paths}
         every = [*dict.fromkeys(file for path in paths for file in files[path])]
@@ -248,50 +229,45 @@ def read_for(kernels: Iterable[Kernel], names: Iterable[str] = ()) -> list[Path]
     return [*sources, *(source.with_suffix(".toml") for source in sources), *headers]
 
 
-class Adopter(AbstractContextManager["Adopter"]):
+class Adopter(ExitStack):
     """Reads kernels that are to compute what a contract says. If it `is_on`, it finds the front
-    matter of files without any by trials, in a process of its own, which starts with the first."""
+    matter of files without any by trials on a `device`, in a process of its own, which starts with
+    the first."""
 
-    def __init__(self, *, is_on: bool) -> None:
+    def __init__(self, device: Callable[[], DeviceInfo], *, is_on: bool) -> None:
+        super().__init__()
+        self._device = device
         self._adoption = registry.load(registry.ADOPTION) if is_on else None
-        self._pool: WorkerPool | None = None
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.__exit__()
+        self._pool: Any = None
 
     def kernel(
         self,
         read: Callable[[Mapping[str, Any]], Kernel],
         path: Path,
-        foreign: Callable[[], str | None],
         given: Mapping[str, Any],
         contract: Contract | None,
-        device: Callable[[], DeviceInfo],
+        text: str | None = None,
     ) -> Kernel:
-        """The kernel that `read` makes with the keys `given`; if it makes none, and the text is
-        `foreign`, with others, too, so that it computes what the contract and these keys ask for.
-        It never runs if it does something else.
+        """The kernel that `read` makes with the keys `given`; if it makes none, and the file, or
+        the `text` in place of one, has no front matter, with others, too, so that it computes what
+        the contract and these keys ask for. It never runs if it does something else.
 
         `UsageError` if there is none, or if no call of it is right.
         """
-        from matbench.kernelfile import front_matter, syntax, tables
-        from matbench.kernelfile.contract import Contract
-
         try:
             kernel = read(given)
             return kernel if contract is None else contract.judged(kernel)
         except UsageError:
-            if self._adoption is None or (text := foreign()) is None:
+            if self._adoption is None or (text := foreign_text(path, text)) is None:
                 raise
         front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
             dict(given)
         )  # raises an error if one of these keys is wrong
         asked = (contract or Contract()).pinned(given)
-        self._pool = self._pool or self._adoption.pool()
+        self._pool = self._pool or self.enter_context(self._adoption.pool())
         try:
-            with syntax.located(path):
-                worker = self._pool.worker(device())
+            with located(path):
+                worker = self._pool.worker(self._device())
                 found = self._adoption.adoption(text, path, given, worker)
             kernel = asked.judged(read(found.table))
             if kernel.never is None:
@@ -305,14 +281,15 @@ class Adopter(AbstractContextManager["Adopter"]):
         return msgspec.structs.replace(kernel, adoption=found)
 
 
-def foreign_text(path: Path) -> str | None:
-    """The text of a kernel file without front matter; None if it has any, or is no file."""
-    from matbench.kernelfile import catalogue, front_matter, python_file, tables
-
-    has_none = path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path))
-    if not path.is_file() or has_none or path.with_suffix(".toml").exists():
+def foreign_text(path: Path, text: str | None) -> str | None:
+    """The text of a kernel file without front matter, or the one in its place; None if it has any,
+    or is no file."""
+    if path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path)):
         return None
-    text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    if text is None:
+        if not path.is_file() or path.with_suffix(".toml").exists():
+            return None
+        text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None
 
 
@@ -325,20 +302,13 @@ class Batch(KernelFiles):
 
     several: bool
     adopter: Adopter
-    device: DeviceOptions
     contract: Contract | None
 
     def read(self, path: str, given: Mapping[str, Any] | None = None) -> Kernel:
-        from matbench.kernelfile import catalogue
-        from matbench.model import Kernel, LaunchRules, Skip
-
-        file = Path(path)
+        read = partial(super().read, path)
         try:
             with refusing(path):
-                kernel = self.adopter.kernel(
-                    partial(super().read, path), file, partial(foreign_text, file), self.given,
-                    self.contract, lambda: self.device.choose_all()[0],
-                )  # fmt: skip
+                kernel = self.adopter.kernel(read, Path(path), self.given, self.contract)
             catalogue.require_no_disguise(kernel)
         except UsageError as error:
             if not self.several:
@@ -392,8 +362,8 @@ class SelectionOptions:
         """
         baselines = [name.strip() for text in self.baselines for name in text.split(",")]
         own = [*filter(is_path, baselines)]
-        catalogue = files.loaded([*names, *own])
-        chosen = catalogue.named(names)
+        known = files.loaded([*names, *own])
+        chosen = known.named(names)
         for kernel in chosen:
             if self.workload not in (None, kernel.workload):
                 raise UsageError(
@@ -401,7 +371,7 @@ class SelectionOptions:
                 )
         of = self.workload or workloads.DEFAULT
         if self.group is not None:
-            found = catalogue.group(self.group, None if of_every_workload else of)
+            found = known.group(self.group, None if of_every_workload else of)
             if not found:
                 raise UsageError(
                     f"--group {self.group}: no kernel in it computes {of}; see `matbench kernels`"
@@ -409,10 +379,10 @@ class SelectionOptions:
             chosen += found
         if not chosen:
             default = ("tutorial",) if of == workloads.DEFAULT else ("tutorial", "gallery")
-            chosen = [kernel for each in default for kernel in catalogue.group(each, of)]
-        chosen += catalogue.named(own)
+            chosen = [kernel for each in default for kernel in known.group(each, of)]
+        chosen += known.named(own)
         if others := [name for name in baselines if name not in own]:
-            chosen += catalogue.baselines(others, {kernel.workload for kernel in chosen})
+            chosen += known.baselines(others, {kernel.workload for kernel in chosen})
         return list({kernel.name: kernel for kernel in chosen}.values())
 
     def cases(
@@ -429,9 +399,6 @@ class SelectionOptions:
         Each model has its own cases; of a `quick` check, sizes that kernels exclude are
         moved to allowed ones near them.
         """
-        from matbench.kernelfile import sweep
-        from matbench.model import Skip
-
         hosted = [kernel for kernel in kernels if kernel.on_host]
         plain = [kernel for kernel in kernels if kernel not in hosted]
         found: PlacedCases = []
@@ -456,10 +423,6 @@ class SelectionOptions:
 
 def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     """The CPU that a host baseline runs on, and the reason if it cannot run there."""
-    from matbench import backends
-    from matbench.backends import host
-    from matbench.backends.protocol import UnavailableError
-
     try:
         return backends.host_device(kernel.kind.backend), None
     except UnavailableError as error:

@@ -12,21 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Queue
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from matbench.cli import registry
+from matbench.cli import options, registry
 from matbench.cli.app import main
 from matbench.cli.console import say
-from matbench.cli.options import (
-    DeadlineOptions,
-    DeviceOptions,
-    Seconds,
-    SizeOptions,
-    grouped,
-    option,
-)
 from matbench.cli.selection import ContractOptions
 from matbench.errors import UsageError
 from matbench.kernelfile.contract import Contract
@@ -86,21 +78,14 @@ class JudgeRequest(_Id, frozen=True, forbid_unknown_fields=True):
 class JudgeOptions:
     """How a judge times."""
 
-    TITLE: ClassVar = None
-
-    hot: bool = option("--hot", is_flag=True, help="Time launches back to back.")
-    max_time: float = option(
-        "--max-time",
-        type=Seconds(),
-        default=0.1,
-        show_default=True,
-        metavar="SECONDS",
-        help="Longest sampling time of a case.",
+    hot: bool = options.option("--hot", is_flag=True, help="Time launches back to back.")
+    max_time: float = options.option(
+        "--max-time", type=options.Seconds(), default=0.1, help="Longest sampling time of a case."
     )
 
     def arguments(
-        self, sizes: SizeOptions, contract: ContractOptions, device: DeviceOptions,
-        deadlines: DeadlineOptions,
+        self, sizes: options.SizeOptions, contract: ContractOptions, device: options.DeviceOptions,
+        deadlines: options.DeadlineOptions,
     ) -> dict[str, Any]:  # fmt: skip
         """Those of `Judge`."""
         asked = {"timeout": deadlines.timeout, "contract": contract.asked}
@@ -111,9 +96,7 @@ class JudgeOptions:
 class ProtocolOptions:
     """How requests come."""
 
-    TITLE: ClassVar = None
-
-    mcp: bool = option(
+    mcp: bool = options.option(
         "--mcp",
         needs=registry.MCP,
         is_flag=True,
@@ -126,13 +109,13 @@ class ProtocolOptions:
 
 
 @main.command()
-@grouped
+@options.grouped
 def serve(
     timing: JudgeOptions,
-    sizes: SizeOptions,
+    sizes: options.SizeOptions,
     contract: ContractOptions,
-    device: DeviceOptions,
-    deadlines: DeadlineOptions,
+    device: options.DeviceOptions,
+    deadlines: options.DeadlineOptions,
     protocol: ProtocolOptions,
 ) -> None:
     """Judge kernels for another program: JSON Lines in and out.

@@ -128,9 +128,9 @@ def test_ctrl_c_stops(dask: DaskCluster, write_kernel: KernelWriter, tmp_path: P
 def test_a_sweep_is_resumed_on_other_hosts_of_the_same_model(joined: bool) -> None:
     found = outcome(device_id="GPU-elsewhere")
     cluster: Any = object() if joined else None
-    writer: Any = SimpleNamespace(mode="resume", outcomes=[found])
-    sweep: Any = SimpleNamespace(cluster=cluster)
-    known = Sweep._known(sweep, [writer])
+    writer: Any = SimpleNamespace(outcomes=[found])
+    sweep: Any = SimpleNamespace(cluster=cluster, writers=[writer])
+    known = Sweep._known(sweep)
     key = gathering.outcome_key(found)
     assert list(known) == [key._replace(device_id="") if joined else key]
 

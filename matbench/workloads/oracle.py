@@ -64,8 +64,7 @@ class Typical(NamedTuple):
     @property
     def dense(self) -> npt.NDArray[np.bool_]:
         """The elements that are sums of K terms."""
-        result: npt.NDArray[np.bool_] = np.isfinite(self.T) & ~self.sparse[:, np.newaxis]
-        return result
+        return np.isfinite(self.T) & ~self.sparse[:, np.newaxis]
 
 
 class Trial(NamedTuple):
@@ -143,8 +142,7 @@ def draw(problem: Problem, purpose: str, rows: int, columns: int, *, wide: bool 
     random = generator(problem, purpose)
     kind = np.float64 if wide else np.float32
     if problem.inputs == "normal":
-        normal: Array = random.standard_normal((rows, columns), dtype=kind)
-        return normal
+        return random.standard_normal((rows, columns), dtype=kind)
     values: Array = random.random((rows, columns), dtype=kind)
     if problem.inputs == "signed":
         values *= 2
@@ -171,8 +169,7 @@ def read_as(values: Float32, contract: NumericContract) -> Float32:
     if contract.precision != "float16":
         return values
     unit = np.float32(2.0**-24)  # the step of numbers below 2⁻¹⁴
-    result: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
-    return result
+    return np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
 
 
 def common(readings: Sequence[NumericContract]) -> NumericContract:
@@ -271,8 +268,7 @@ class Bound(NamedTuple):
             factor = np.where(typical.sparse, self.of_sparse, LARGEST * self.of_T)[:, np.newaxis]
             begun = LARGEST * self.of_T * typical.begun
             of_terms = np.fmin(of_terms, factor * typical.T + begun + self.added * S)
-        result: Float64 = of_terms + self.of_R * np.abs(R) + self.least
-        return result
+        return of_terms + self.of_R * np.abs(R) + self.least
 
     def of(self, trial: Trial) -> Float64:
         """The largest error of each element of a trial's C."""

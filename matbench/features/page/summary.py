@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from matbench import workloads
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
 from matbench.errors import listed
@@ -143,4 +144,4 @@ def _leading(timed: Sequence[Ranked], row: Ranked) -> list[str]:
 
 
 def _rate(row: Ranked) -> units.Formatter:
-    return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
+    return units.rates([row.work_per_s], workloads.workload_of(row.outcome.case.problem).rate)

@@ -153,40 +153,31 @@ def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     yield line
 
 
-_Placed = tuple[Problem, Ranked]
-
-
 def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
     """Cases skipped or failed for the same reason at several sizes, and the `id` of their rows:
     a group for those without a result at any size, and one for each other set of sizes."""
 
-    def alike(placed: _Placed) -> tuple[object, ...]:
-        outcome, case = placed[1].outcome, placed[1].outcome.case
-        params = tuple(case.params.items())
-        return case.backend, case.kernel, params, reasons.kind(outcome), _notes(outcome)
+    def alike(row: Ranked) -> tuple[object, ...]:
+        case, params = row.outcome.case, tuple(row.outcome.case.params.items())
+        return case.backend, case.kernel, params, reasons.kind(row.outcome), _notes(row)
 
-    def sizes_of(cases: list[_Placed]) -> tuple[Problem, ...]:
-        return tuple(dict.fromkeys(problem for problem, _ in cases))
+    def sizes_of(cases: Iterable[Ranked]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(size_label(row.outcome.case.problem) for row in cases))
 
-    without = (
-        (problem, row)
-        for problem, every in table.problems.items()
-        for row in every
-        if row.outcome.status in ("skipped", "failed")
-    )
+    without = (row for row in table.rows if row.outcome.status in ("skipped", "failed"))
     repeated = [cases for cases in grouped(without, alike).values() if len(sizes_of(cases)) > 1]
     groups = []
     for sizes, several in sorted(grouped(repeated, sizes_of).items(), key=lambda it: -len(it[0])):
         every = len(sizes) == len(table.problems)
-        label = "all" if every else ", ".join(map(size_label, sizes))
-        title = "no result at any size" if every else f"no result at {label}"
+        label = "all" if every else ", ".join(sizes)
         shown = [
-            replace(one, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
+            replace(one, reason=reasons.outcome_reason(*(row.outcome for row in cases)))
             for cases in several
-            for one in rows([cases[0][1]], COLUMNS)
+            for one in rows(cases[:1], COLUMNS)
         ]
+        title = f"no result at {'any size' if every else label}"
         groups.append(Group(title, tuple(shown), label))
-    return groups, {id(row) for cases in repeated for _, row in cases}
+    return groups, {id(row) for cases in repeated for row in cases}
 
 
 # Rows
@@ -210,7 +201,7 @@ def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
         status="" if row.rivals else outcome.status,  # a time implies "measured"
         reason=reasons.outcome_reason(outcome),
         claims=_claimed(row),
-        notes=(*doubts, *_notes(outcome)),
+        notes=(*doubts, *_notes(row)),
         style=STYLES[outcome.status],
         best=row.best,
         mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
@@ -239,13 +230,11 @@ def _claimed(row: Ranked) -> str:
 _BUSY = 0.1
 
 
-def _notes(outcome: Outcome) -> tuple[str, ...]:
+def _notes(row: Ranked) -> tuple[str, ...]:
     """The notes on its samples, on the case, and on its other launches; see also `_doubts`."""
-    timing, sustained = outcome.timing, outcome.sustained
-    notes = [*(timing.notes if timing is not None else ()), *outcome.notes]
-    if outcome.cold is not None and outcome.hot is not None:
-        about = *_doubts(outcome.hot), *outcome.hot.notes
-        notes += [f"hot samples: {note}" for note in about]
+    outcome, sustained, notes = row.outcome, row.outcome.sustained, [*row.notes]
+    if row.hot is not None:
+        notes += [f"hot samples: {note}" for note in (*_doubts(row.hot), *row.hot.notes)]
     share = ranking.others_share([outcome]) if outcome.case.backend == "host" else None
     if share is not None and share > _BUSY:
         told = f"other programs took {share:.0%} of its cores"
@@ -278,7 +267,7 @@ def _drift(timing: Timing | None) -> tuple[str, ...]:
 
 def _remarks(row: Ranked) -> str:
     reason = reasons.outcome_reason(row.outcome)
-    notes = *_doubts(row.outcome.timing), *_notes(row.outcome)
+    notes = *_doubts(row.outcome.timing), *_notes(row)
     return " · ".join(filter(None, [reason, _claimed(row), *notes]))
 
 
@@ -400,8 +389,7 @@ def device_lines(
         first.device,
     ]
     # The host's load when its cases began, and its frequency governor.
-    timings = [timing for one in outcomes for timing in (one.cold, one.hot) if timing is not None]
-    moments = [timing.conditions[0] for timing in timings if timing.conditions]
+    moments = [t.conditions[0] for o in outcomes for t in (o.cold, o.hot) if t and t.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]
     governors = _agreed(sorted({moment.governor for moment in moments if moment.governor}))
     load = [
@@ -434,12 +422,11 @@ def _agreed(texts: Iterable[str]) -> str:
     return " / ".join(dict.fromkeys(filter(None, texts)))
 
 
-def _modes(outcomes: Iterable[Outcome]) -> str:
+def _modes(outcomes: Sequence[Outcome]) -> str:
     """The kind of samples that rows are ranked by, and the kind in the column `hot`."""
-    timed = [outcome for outcome in outcomes if outcome.mode is not None]
-    modes = {outcome.mode for outcome in timed if outcome.mode is not None}
+    modes = {outcome.mode for outcome in outcomes if outcome.mode is not None}
     if len(modes) > 1:
         return f"{' and '.join(sorted(modes))} samples, ranked separately"
-    hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in timed if o.hot is not None})]
+    hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in outcomes if o.hot})]
     beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []
     return "; ".join([_MODES[mode] for mode in modes] + beside)

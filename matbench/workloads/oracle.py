@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -41,6 +42,7 @@ from matbench.workloads.rounding import FORMATS
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 #: Bits of a precision's significand, including the hidden one.
@@ -58,11 +60,11 @@ class Typical(NamedTuple):
     """
 
     T: Float64
-    sparse: npt.NDArray[np.bool_]
+    sparse: Bools
     begun: Float64 | float = 0.0
 
     @property
-    def dense(self) -> npt.NDArray[np.bool_]:
+    def dense(self) -> Bools:
         """The elements that are sums of K terms."""
         return np.isfinite(self.T) & ~self.sparse[:, np.newaxis]
 
@@ -90,7 +92,7 @@ class Trial(NamedTuple):
     scales: tuple[Float32, Float32] | None = None
     norms: tuple[Float64, Float64] | None = None
     typical: Typical | None = None
-    single: npt.NDArray[np.bool_] | None = None
+    single: Bools | None = None
 
     @property
     def expected(self) -> Array:
@@ -178,15 +180,13 @@ def common(readings: Sequence[NumericContract]) -> NumericContract:
     """
     precision = min((contract.precision for contract in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(contract.exponents for contract in readings), strict=True)
-    return NumericContract(
-        precision,
-        readings[0].storage,
-        (max(lows), min(highs)),
+    return msgspec.structs.replace(
+        readings[0],
+        precision=precision,
+        exponents=(max(lows), min(highs)),
         exact=all(contract.exact for contract in readings),
         sums_in=max((contract.sums_in for contract in readings), key=UNIT_ROUNDOFF.__getitem__),
-        result=readings[0].result,
         reads_C=any(contract.reads_C for contract in readings),
-        scales=readings[0].scales,
     )
 
 
@@ -256,11 +256,7 @@ class Bound(NamedTuple):
         return self.added == 0 and 4 * self.of_S >= LARGEST * self.of_T
 
     def allowed(
-        self,
-        R: Float64,
-        S: Float64,
-        typical: Typical | None = None,
-        single: npt.NDArray[np.bool_] | None = None,
+        self, R: Float64, S: Float64, typical: Typical | None = None, single: Bools | None = None
     ) -> Float64:
         """The largest error of each element."""
         of_terms = (self.of_S if single is None else np.where(single, self.of_term, self.of_S)) * S
@@ -389,7 +385,6 @@ def total(parts: Array) -> Array:
 
 def accuracy_of(largest: float, total: float, count: int, share: float) -> Accuracy:
     """Accuracy from its sums; None for values that are not finite or not defined."""
-
     return Accuracy(
         max_rel_err=largest if count and math.isfinite(largest) else None,
         avg_rel_err=total / count if count and math.isfinite(total / count) else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,17 +35,14 @@ class CaseKey(NamedTuple):
     kernel: str
     sha256: str
     params: frozenset[tuple[str, int]]
-    problem: Problem
-    backend: str
-    device: str
+    contest: tuple[str, str, Problem]
     device_id: str
     repetition: int = 1
 
     @classmethod
     def from_case(cls, case: CaseRecord, repetition: int = 1) -> CaseKey:
         params = frozenset(case.params.items())
-        where = case.backend, case.device, case.device_id
-        return cls(case.kernel, case.sha256, params, case.problem, *where, repetition)
+        return cls(case.kernel, case.sha256, params, case.contest, case.device_id, repetition)
 
 
 def outcome_key(outcome: Outcome) -> CaseKey:
@@ -158,10 +156,9 @@ def told_apart(
 
     Their rows are never ranked together, because cards of one model differ by several percent.
     """
-    measured: dict[tuple[str, str, Problem], set[str]] = {}
-    for outcome in outcomes:
-        measured.setdefault(outcome.case.contest, set()).add(outcome.case.device_id)
-    apart = {key[:2] for key, ids in measured.items() if len(ids) > 1}
+    measured = {(outcome.case.contest, outcome.case.device_id) for outcome in outcomes}
+    devices = Counter(contest for contest, _ in measured)
+    apart = {contest[:2] for contest, count in devices.items() if count > 1}
     if not apart:
         return list(outcomes), list(environments)
     names = places(environments)
@@ -178,8 +175,7 @@ def told_apart(
         renamed.append(replace(outcome, case=replace(case, device=device)))
     about = []
     for environment in environments:
-        devices = environment.devices
-        named = (replace(d, name=name(d.backend, d.name, d.identity)) for d in devices)
+        named = (replace(d, name=name(d.backend, d.name, d.identity)) for d in environment.devices)
         about.append(replace(environment, devices=tuple(named)))
     return sorted(renamed, key=lambda outcome: outcome.case.device), about
 

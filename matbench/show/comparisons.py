@@ -29,10 +29,11 @@ from matbench.show.table import (
 )
 from matbench.show.units import UNKNOWN
 
+#: Verdicts that need no reason.
+_CLEAR = ("FASTER", "SLOWER")
 #: The section of pages that has comparisons.
 PAGE = "verdicts"
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
-_TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 
 
 def report(
@@ -127,34 +128,11 @@ def _alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
     return record.candidate.case.kernel, *params, *map(reasons.kind, sides)
 
 
-def rows(
-    records: Sequence[ComparisonRecord], columns: Sequence[Column] | None = None
-) -> tuple[Row, ...]:
-    """Comparisons below these columns, all by default; the times of both sides share a unit."""
-    sides = (side for record in records for side in (record.baseline, record.candidate))
-    time = units.durations(side.median_ns for side in sides)
-    shown = COLUMNS if columns is None else columns
-    return Row.each(
-        [replace(column, form=time) if column.key in _TIMES else column for column in shown],
-        records,
-        lambda record: Row(
-            status=record.verdict or "no verdict",
-            # FASTER and SLOWER need no reason.
-            reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
-            claims=claimed(record),
-            notes=record.notes,
-            style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
-        ),
-    )
-
-
 def claimed(record: ComparisonRecord) -> str:
     """Each side's claims that weaken its checks."""
-    texts = {
-        record.baseline_name: "; ".join(weakening(record.baseline.case.claims)),
-        record.candidate_name: "; ".join(weakening(record.candidate.case.claims)),
-    }
-    if len(set(texts.values())) == 1 and len(texts) > 1:
+    sides = (record.baseline_name, record.baseline), (record.candidate_name, record.candidate)
+    texts = {name: "; ".join(weakening(side.case.claims)) for name, side in sides}
+    if len(texts) > len({*texts.values()}):
         texts = {"both": texts[record.baseline_name]}
     return " · ".join(f"claims of {name}: {text}" for name, text in texts.items() if text)
 
@@ -206,3 +184,22 @@ _WITHOUT_KERNEL = [
     else c
     for c in COLUMNS
 ]
+
+
+def rows(
+    records: Sequence[ComparisonRecord], columns: Sequence[Column] = COLUMNS
+) -> tuple[Row, ...]:
+    """Comparisons below these columns; the times of both sides share a unit."""
+    sides = (side for record in records for side in (record.baseline, record.candidate))
+    time = units.durations(side.median_ns for side in sides)
+    return Row.each(
+        [replace(column, form=time) if column.key in _TIMES else column for column in columns],
+        records,
+        lambda record: Row(
+            status=record.verdict or "no verdict",
+            reason="" if record.verdict in _CLEAR else reasons.comparison_reason(record),
+            claims=claimed(record),
+            notes=record.notes,
+            style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+        ),
+    )

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from matbench import workloads
-from matbench.model import SCALED_BLOCK, NumericContract, Problem, Scales
-from matbench.workloads.oracle import Float32
+from matbench.model import SCALE_OF, SCALED_BLOCK, NumericContract, Problem, Scales
+from matbench.workloads.oracle import Float32, generator
 
 _ALL = 2**31 - 1
 
@@ -49,14 +49,12 @@ def _sides(scales: Scales | None, buffer: str, problem: Problem) -> list[tuple[i
     return [*zip(workloads.MATMUL.shape(buffer, problem), of, strict=True)]
 
 
-def drawn(
-    random: np.random.Generator, contract: NumericContract, buffer: str, problem: Problem
-) -> Float32:
+def drawn(contract: NumericContract, buffer: str, problem: Problem) -> Float32:
     """Factors between 1/8 and 8, so that whole numbers are near 1; their logarithms are uniform."""
     count = shape(contract.scales, buffer, problem)
     size = 127 if contract.storage == "int8" else 1
-    factors = np.exp2(random.uniform(-3, _highest(contract), count)) / size
-    return factors.astype(np.float32)
+    random = generator(problem, SCALE_OF[buffer])
+    return (np.exp2(random.uniform(-3, _highest(contract), count)) / size).astype(np.float32)
 
 
 def _highest(contract: NumericContract) -> int:

@@ -13,15 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache, digest
-from matbench.model import (
-    EIGHT_BITS,
-    INTEGERS,
-    SCALE_OF,
-    UNIT_ROUNDOFF,
-    NumericContract,
-    Problem,
-    Storage,
-)
+from matbench.model import EIGHT_BITS, INTEGERS, UNIT_ROUNDOFF, NumericContract, Problem, Storage
 from matbench.workloads import doubled, scaling
 from matbench.workloads.oracle import (
     SIGNIFICAND_BITS,
@@ -163,10 +155,7 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
     """The problem's own inputs with their product."""
     trial = Trial("reference", inputs(problem, contract))
     if contract.scales is not None:
-        of_A, of_B = (
-            scaling.drawn(generator(problem, SCALE_OF[name]), contract, name, problem)
-            for name in "AB"
-        )
+        of_A, of_B = (scaling.drawn(contract, name, problem) for name in "AB")
         trial = trial._replace(scales=(of_A, of_B))
     return _with_product(trial, problem, contract, cache)
 
@@ -382,8 +371,7 @@ def wrong_rows(A: Array, B: Array, C: Array, key: int) -> Array:
     expected = A.astype(np.int64) @ (B.astype(np.int64) @ x)
     with np.errstate(invalid="ignore"):  # NaN becomes some number
         whole = C.astype(np.int64)
-    is_wrong = (whole @ x != expected) | (whole != C).any(axis=1)
-    return np.flatnonzero(is_wrong)
+    return np.flatnonzero((whole @ x != expected) | (whole != C).any(axis=1))
 
 
 def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:

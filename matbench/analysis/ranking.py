@@ -129,13 +129,11 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
     beside = {(case.problem.workload, case.device): case.backend for case in kernels}
     by_place: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
     for outcome in outcomes:
-        case = outcome.case
+        case, backend = outcome.case, outcome.case.backend
         on_cpu = case.device_kind == "cpu"
-        backend = case.backend
         if on_cpu and case.group == "baseline":
             backend = beside.get((case.problem.workload, case.device), "")
-        baseline = not backend
-        place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
+        place = (not backend, on_cpu, names.index(case.problem.workload), backend, case.device)
         # The seed of the inputs does not affect the time.
         problem = msgspec.structs.replace(case.problem, seed=0)
         by_place.setdefault(place, {}).setdefault(problem, []).append(outcome)
@@ -184,7 +182,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     for rivals in contests.values():
         timings = [outcome.timing for _, outcome in rivals if outcome.timing is not None]
         flags = may_lead(timings, rivals[0][1].case.device_kind)
-        leading |= {id(rival) for (_, rival), leads in zip(rivals, flags, strict=True) if leads}
+        leading |= {id(rival) for _, rival in itertools.compress(rivals, flags)}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:

@@ -84,6 +84,9 @@ def counted(records: Sequence[ComparisonRecord]) -> str:
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
+    # The heading names the kernel, unless versions of it are compared.
+    is_named = all(record.candidate.case.kernel == record.candidate_name for record in records)
+    columns = [c for c in COLUMNS if not (is_named and c.title == "kernel")]
     untimed = grouped((record for record in records if record.comparison is None), _alike)
     never = [group for group in untimed.values() if len(group) > 1]
     apart = {id(record) for group in never for record in group}
@@ -94,13 +97,13 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         Group(
             "", tuple(replace(r, notes=tuple(n for n in r.notes if n not in common)) for r in shown)
         )
-        for shown in (rows(group, _WITHOUT_KERNEL) for group in sizes.values())
+        for shown in (rows(group, columns) for group in sizes.values())
     ]
     several = []
     for group in never:
-        [row] = rows(group[:1], _WITHOUT_KERNEL)
-        columns = zip(of_tables(_WITHOUT_KERNEL), row.cells, strict=True)
-        cells = [UNKNOWN if column.key in _TIMES else text for column, text in columns]
+        [row] = rows(group[:1], columns)
+        texts = zip(of_tables(columns), row.cells, strict=True)
+        cells = [UNKNOWN if column.key in _TIMES else text for column, text in texts]
         cells[0] = ", ".join(dict.fromkeys(map(_size, group)))
         reason = reasons.comparison_reason(*group)
         several.append(replace(row, cells=tuple(cells), reason=reason))
@@ -111,7 +114,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
             *sustained_line([r.baseline for r in records] + [r.candidate for r in records]),
             *(note for note in first.notes if note in common),
         ),
-        columns=COLUMNS,
+        columns=columns,
         last_title="verdict",
         groups=[*groups, Group("", tuple(several))],
     )
@@ -177,13 +180,6 @@ COLUMNS: tuple[Column, ...] = (
     *under("", "notes"),
 )  # fmt: skip
 _TIMES = ("baseline_median_ns", "candidate_median_ns")
-#: Where the heading names the kernel.
-_WITHOUT_KERNEL = [
-    replace(c, cell=lambda record, text: UNKNOWN if text == record.candidate_name else text)
-    if c.title == "kernel"
-    else c
-    for c in COLUMNS
-]
 
 
 def rows(

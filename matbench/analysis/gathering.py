@@ -55,11 +55,8 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
     program, a killed worker) may be gone. Those that were interrupted lack rounds.
     """
-    return {
-        outcome_key(outcome): outcome
-        for outcome in outcomes
-        if outcome.status != "failed" and not outcome.interrupted
-    }
+    whole = (one for one in outcomes if one.status != "failed" and not one.interrupted)
+    return {outcome_key(outcome): outcome for outcome in whole}
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -112,9 +109,7 @@ def merge(repeats: Sequence[Outcome]) -> Outcome:
         if bad:
             note = f"{status} in {len(bad)} of {len(repeats)} processes"
             return msgspec.structs.replace(bad[0], repetition=1, notes=(note, *bad[0].notes))
-    timed = sorted(
-        (outcome for outcome in repeats if outcome.median_ns), key=lambda o: o.median_ns or 0.0
-    )
+    timed = sorted((o for o in repeats if o.median_ns), key=lambda o: o.median_ns or 0.0)
     if not timed:
         return repeats[0]
     middle = timed[(len(timed) - 1) // 2]
@@ -182,11 +177,7 @@ def told_apart(
 
 def places(environments: Iterable[Environment]) -> dict[str, str]:
     """`cuda:0` for the UUID of each device; the UUID itself if two devices had that place."""
-    place_of = {
-        info.identity: info.where for environment in environments for info in environment.devices
-    }
-    taken = list(place_of.values())
-    return {
-        identity: place if taken.count(place) == 1 else identity
-        for identity, place in place_of.items()
-    }
+    devices = [device for environment in environments for device in environment.devices]
+    place_of = {device.identity: device.where for device in devices}
+    taken = Counter(place_of.values())
+    return {name: place if taken[place] == 1 else name for name, place in place_of.items()}

@@ -231,13 +231,9 @@ def spread(timing: Timing | None) -> float | None:
 
 def others_share(outcomes: Iterable[Outcome]) -> float | None:
     """The mean share of a CPU's time that other programs took while the cases were timed."""
-    shares = [
-        moment.others_share
-        for outcome in outcomes
-        if outcome.case.device_kind == "cpu" and outcome.timing is not None
-        for moment in outcome.timing.conditions[1:]
-        if moment.others_share is not None
-    ]
+    timed = [o.timing for o in outcomes if o.case.device_kind == "cpu" and o.timing is not None]
+    moments = (moment for timing in timed for moment in timing.conditions[1:])
+    shares = [moment.others_share for moment in moments if moment.others_share is not None]
     return sum(shares) / len(shares) if shares else None
 
 

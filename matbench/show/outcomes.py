@@ -102,7 +102,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         )
         for (claimed, double), among in sorted(rankings.items()):
             title = f"{label}{', float64' if double else ''}{', with claims' if claimed else ''}"
-            own = Row.each(columns, among, partial(_row, among=among))
+            own = Row.each(columns, among, partial(row_of, among=among))
             ranked.append(Group(f"size {title}", own, title))
     workload, heading = table.workload, list[str]()
     if workload is not workloads.MATMUL:
@@ -122,11 +122,8 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             "no failure. Trust each only within its ±"
             + ("; a note marks those that leave open which is fastest" if is_open else "")
         )
-    slowed = [
-        one.blocks.perturbation or 0.0
-        for one in outcomes
-        if one.blocks is not None and one.blocks.is_perturbed
-    ]
+    blocks = [one.blocks for one in outcomes if one.blocks is not None]
+    slowed = [one.perturbation or 0.0 for one in blocks if one.is_perturbed]
     text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"
     return section(
         heading=heading,
@@ -173,7 +170,7 @@ def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
         shown = [
             replace(one, reason=reasons.outcome_reason(*(row.outcome for row in cases)))
             for cases in several
-            for one in rows(cases[:1], COLUMNS)
+            for one in Row.each(COLUMNS, cases[:1], row_of)
         ]
         title = f"no result at {'any size' if every else label}"
         groups.append(Group(title, tuple(shown), label))
@@ -183,12 +180,7 @@ def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
 # Rows
 
 
-def rows(ranked: Sequence[Ranked], columns: Sequence[Column]) -> tuple[Row, ...]:
-    """Rows of one problem below these columns, as `in_unit` returns them."""
-    return Row.each(columns, ranked, _row)
-
-
-def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
+def row_of(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
     """`among` is its ranking: on a CPU, where doubts are usual, only those are told that leave open
     which of it is the fastest."""
     outcome, doubts = row.outcome, _doubts(row.outcome.timing)
@@ -212,11 +204,8 @@ def size_label(problem: Problem) -> str:
     """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
     usual = Problem(1, 1, 1, inputs=workloads.workload_of(problem).inputs[0])
     drawn = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
-    factors = [
-        f"{name} = {getattr(problem, name):.9g}"
-        for name in ("alpha", "beta", "batch")
-        if getattr(problem, name) != getattr(usual, name)
-    ]
+    names = (n for n in ("alpha", "beta", "batch") if getattr(problem, n) != getattr(usual, n))
+    factors = [f"{name} = {getattr(problem, name):.9g}" for name in names]
     return ", ".join([problem.size, *drawn, *factors])
 
 

@@ -321,8 +321,7 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     elif contract.result == "float16":
         least = 2.0**-25  # half its smallest number
     added += scaled * stored
-    of_sparse = _OF_SPARSE * unit
-    return Bound(of_S + added, stored, least, of_T, of_sparse, added, of_term + added)
+    return Bound(of_S + added, stored, least, of_T, _OF_SPARSE * unit, added, of_term + added)
 
 
 def error_factor(K: int, *, truncated: bool = False) -> float:
@@ -343,14 +342,6 @@ def error_factor(K: int, *, truncated: bool = False) -> float:
 #: The largest error of a sum of `SPARSE_TERMS` terms, in u and the root of their squares' sum. Of
 #: honest sums 15 was the largest seen; one operand rounded to 18 bits reaches 45.
 _OF_SPARSE = 30
-
-
-def bits_of_inputs(error: float) -> float:
-    """The bits to which inputs are rounded if that alone makes this root mean square error, in T.
-
-    With b bits it is about 0.47·2^−b, whatever K: errors of sums grow with √K, these do not.
-    """
-    return -math.log2(error / 0.47)
 
 
 #: For checks that only decide between right and wrong.

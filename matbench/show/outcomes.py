@@ -364,7 +364,7 @@ def device_lines(
 ) -> list[str]:
     """Device, driver and toolkit, then the conditions; the outcomes are those of one device."""
     first = outcomes[0].case
-    backends = {outcome.case.backend for outcome in outcomes}
+    backends = dict.fromkeys(outcome.case.backend for outcome in outcomes)
     used = [
         (str(device.properties.get("host") or environment.host), device)
         for environment in environments
@@ -372,11 +372,7 @@ def device_lines(
         if device.name == first.device and device.backend in backends
     ]
     hosts = dict.fromkeys(host for host, _ in used)
-    named = [
-        "baselines on the CPU" if baselines else "",
-        _agreed(outcome.case.backend for outcome in outcomes),
-        first.device,
-    ]
+    named = ["baselines on the CPU" if baselines else "", _agreed(backends), first.device]
     # The host's load when its cases began, and its frequency governor.
     moments = [t.conditions[0] for o in outcomes for t in (o.cold, o.hot) if t and t.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]

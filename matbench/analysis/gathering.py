@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -34,17 +35,14 @@ class CaseKey(NamedTuple):
     kernel: str
     sha256: str
     params: frozenset[tuple[str, int]]
-    problem: Problem
-    backend: str
-    device: str
+    contest: tuple[str, str, Problem]
     device_id: str
     repetition: int = 1
 
     @classmethod
     def from_case(cls, case: CaseRecord, repetition: int = 1) -> CaseKey:
         params = frozenset(case.params.items())
-        where = case.backend, case.device, case.device_id
-        return cls(case.kernel, case.sha256, params, case.problem, *where, repetition)
+        return cls(case.kernel, case.sha256, params, case.contest, case.device_id, repetition)
 
 
 def outcome_key(outcome: Outcome) -> CaseKey:
@@ -57,11 +55,8 @@ def finished(outcomes: Iterable[Outcome]) -> dict[CaseKey, Outcome]:
     Failed cases are run again, because the cause (a deadline, a lost device, memory used by another
     program, a killed worker) may be gone. Those that were interrupted lack rounds.
     """
-    return {
-        outcome_key(outcome): outcome
-        for outcome in outcomes
-        if outcome.status != "failed" and not outcome.interrupted
-    }
+    whole = (one for one in outcomes if one.status != "failed" and not one.interrupted)
+    return {outcome_key(outcome): outcome for outcome in whole}
 
 
 def without_retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -114,9 +109,7 @@ def merge(repeats: Sequence[Outcome]) -> Outcome:
         if bad:
             note = f"{status} in {len(bad)} of {len(repeats)} processes"
             return msgspec.structs.replace(bad[0], repetition=1, notes=(note, *bad[0].notes))
-    timed = sorted(
-        (outcome for outcome in repeats if outcome.median_ns), key=lambda o: o.median_ns or 0.0
-    )
+    timed = sorted((o for o in repeats if o.median_ns), key=lambda o: o.median_ns or 0.0)
     if not timed:
         return repeats[0]
     middle = timed[(len(timed) - 1) // 2]
@@ -158,10 +151,9 @@ def told_apart(
 
     Their rows are never ranked together, because cards of one model differ by several percent.
     """
-    measured: dict[tuple[str, str, Problem], set[str]] = {}
-    for outcome in outcomes:
-        measured.setdefault(outcome.case.contest, set()).add(outcome.case.device_id)
-    apart = {key[:2] for key, ids in measured.items() if len(ids) > 1}
+    measured = {(outcome.case.contest, outcome.case.device_id) for outcome in outcomes}
+    devices = Counter(contest for contest, _ in measured)
+    apart = {contest[:2] for contest, count in devices.items() if count > 1}
     if not apart:
         return list(outcomes), list(environments)
     names = places(environments)
@@ -178,19 +170,14 @@ def told_apart(
         renamed.append(replace(outcome, case=replace(case, device=device)))
     about = []
     for environment in environments:
-        devices = environment.devices
-        named = (replace(d, name=name(d.backend, d.name, d.identity)) for d in devices)
+        named = (replace(d, name=name(d.backend, d.name, d.identity)) for d in environment.devices)
         about.append(replace(environment, devices=tuple(named)))
     return sorted(renamed, key=lambda outcome: outcome.case.device), about
 
 
 def places(environments: Iterable[Environment]) -> dict[str, str]:
     """`cuda:0` for the UUID of each device; the UUID itself if two devices had that place."""
-    place_of = {
-        info.identity: info.where for environment in environments for info in environment.devices
-    }
-    taken = list(place_of.values())
-    return {
-        identity: place if taken.count(place) == 1 else identity
-        for identity, place in place_of.items()
-    }
+    devices = [device for environment in environments for device in environment.devices]
+    place_of = {device.identity: device.where for device in devices}
+    taken = Counter(place_of.values())
+    return {name: place if taken[place] == 1 else name for name, place in place_of.items()}

@@ -9,16 +9,17 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from matbench import workloads
 from matbench.analysis import limits, statistics
+from matbench.analysis.statistics import Vector
 from matbench.model import EIGHT_BITS, INTEGERS, DeviceInfo, Precision, Problem
 from matbench.records.outcome import Claims, Outcome, Status, Timing
 
@@ -84,17 +85,10 @@ class Ranked:
         """The work of its problem: operations, or bytes."""
         return workloads.work_of(self.outcome.case.problem)
 
-    @property
-    def gflops(self) -> float | None:
-        return None if self._is_of_bytes or not self.work_per_s else self.work_per_s / 1e9
-
-    @property
-    def gbytes_per_s(self) -> float | None:
-        return self.work_per_s / 1e9 if self._is_of_bytes and self.work_per_s else None
-
-    @property
-    def _is_of_bytes(self) -> bool:
-        return workloads.workload_of(self.outcome.case.problem).rate == "B/s"
+    def giga_per_s(self, rate: Literal["FLOP/s", "B/s"]) -> float | None:
+        """Its speed in 10⁹ of that unit; None if its work is of the other."""
+        is_its = workloads.workload_of(self.outcome.case.problem).rate == rate
+        return self.work_per_s / 1e9 if self.work_per_s and is_its else None
 
     @property
     def hot(self) -> Timing | None:
@@ -135,13 +129,11 @@ def tables(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> l
     beside = {(case.problem.workload, case.device): case.backend for case in kernels}
     by_place: dict[tuple[bool, bool, int, str, str], dict[Problem, list[Outcome]]] = {}
     for outcome in outcomes:
-        case = outcome.case
+        case, backend = outcome.case, outcome.case.backend
         on_cpu = case.device_kind == "cpu"
-        backend = case.backend
         if on_cpu and case.group == "baseline":
             backend = beside.get((case.problem.workload, case.device), "")
-        baseline = not backend
-        place = (baseline, on_cpu, names.index(case.problem.workload), backend, case.device)
+        place = (not backend, on_cpu, names.index(case.problem.workload), backend, case.device)
         # The seed of the inputs does not affect the time.
         problem = msgspec.structs.replace(case.problem, seed=0)
         by_place.setdefault(place, {}).setdefault(problem, []).append(outcome)
@@ -180,17 +172,17 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
 
     ordered = sorted(outcomes, key=order)
     contests: dict[tuple[bool, bool, str], list[tuple[float, Outcome]]] = {}
-    baselines: dict[tuple[str, str], float] = {}
+    baselines: dict[tuple[str | None, str], float] = {}
     for outcome in ordered:
         if (time := time_ns(outcome)) is not None:
             contests.setdefault(contest(outcome), []).append((time, outcome))
             if outcome.case.group == "baseline":  # a file's kernel may have any name
-                baselines.setdefault((outcome.mode or "", outcome.case.kernel), time)
+                baselines.setdefault((outcome.mode, outcome.case.kernel), time)
     leading = set()
     for rivals in contests.values():
         timings = [outcome.timing for _, outcome in rivals if outcome.timing is not None]
         flags = may_lead(timings, rivals[0][1].case.device_kind)
-        leading |= {id(rival) for (_, rival), leads in zip(rivals, flags, strict=True) if leads}
+        leading |= {id(rival) for _, rival in itertools.compress(rivals, flags)}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:
@@ -201,10 +193,8 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
         case, rivals = outcome.case, contests[contest(outcome)]
         product = CUBLAS.get((case.problem.workload, case.claims.precision), "")
         product = _BY_ROWS.get(product, product) if case.claims.scales == "rows" else product
-        cublas_ns = baselines.get((outcome.mode or "", product))
-        numpy_ns = baselines.get(
-            (outcome.mode or "", "numpy" * (case.claims.precision == "float32"))
-        )
+        numpy = "numpy" if case.claims.precision == "float32" else ""
+        cublas_ns, numpy_ns = (baselines.get((outcome.mode, name)) for name in (product, numpy))
         work_per_s = workloads.work_of(case.problem) / time * 1e9
         ranked.append(
             Ranked(
@@ -241,13 +231,9 @@ def spread(timing: Timing | None) -> float | None:
 
 def others_share(outcomes: Iterable[Outcome]) -> float | None:
     """The mean share of a CPU's time that other programs took while the cases were timed."""
-    shares = [
-        moment.others_share
-        for outcome in outcomes
-        if outcome.case.device_kind == "cpu" and outcome.timing is not None
-        for moment in outcome.timing.conditions[1:]
-        if moment.others_share is not None
-    ]
+    timed = [o.timing for o in outcomes if o.case.device_kind == "cpu" and o.timing is not None]
+    moments = (moment for timing in timed for moment in timing.conditions[1:])
+    shares = [moment.others_share for moment in moments if moment.others_share is not None]
     return sum(shares) / len(shares) if shares else None
 
 
@@ -277,14 +263,11 @@ def fastest(outcomes: Iterable[Outcome]) -> list[Outcome]:
     A kernel without a measured case there keeps one outcome: wrong before failed before skipped.
     """
     best: dict[tuple[object, ...], Outcome] = {}
-    measured: set[tuple[object, ...]] = set()
-
     for outcome in outcomes:
-        place = outcome.case.kernel, *outcome.case.contest
-        key = (*place, outcome.mode if outcome.status == "measured" else None)
-        if outcome.status == "measured":
-            measured.add(place)
+        mode = outcome.mode if outcome.status == "measured" else None
+        key = (outcome.case.kernel, *outcome.case.contest, mode)
         best[key] = fastest_of(best.get(key, outcome), outcome)
+    measured = {key[:-1] for key, one in best.items() if one.status == "measured"}
     return [o for key, o in best.items() if o.status == "measured" or key[:-1] not in measured]
 
 
@@ -323,8 +306,6 @@ LEAST_OF_ONE_ROUND = {"gpu": 0.005, "cpu": 0.25}
 _ALIKE = math.log(2)
 #: So many rounds have one to spare at either end.
 _LEAST_TRIMMED = 7
-
-Vector = npt.NDArray[np.float64]
 
 
 def round_medians_ns(timing: Timing) -> list[float]:
@@ -398,14 +379,9 @@ def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) 
     half = freedom / 2
     logarithm = math.log(2) + half * math.log(half) - math.lgamma(half)
     weights = np.exp(logarithm + (freedom - 1) * np.log(s) - half * s * s) * (s[1] - s[0])
-    low, high = 0.0, 200.0
-    while high - low > 1e-5:
-        middle = (low + high) / 2
-        if weights @ np.interp(middle * s, ranges, within) < confidence:
-            low = middle
-        else:
-            high = middle
-    return high
+    s, tried = s * 1e-5, range(20_000_000)  # of so many steps
+    n = bisect_left(tried, confidence, key=lambda n: weights @ np.interp(n * s, ranges, within))
+    return n * 1e-5
 
 
 # Which claims of a kernel file weaken a check, and how they are worded. A condition on sizes or
@@ -427,33 +403,31 @@ class Weakening(NamedTuple):
     words: str
 
 
-def weakenings(claims: Claims) -> list[Weakening]:
+def weakenings(claims: Claims) -> Iterator[Weakening]:
     """Each claim on arithmetic that makes a check easier to pass, in the order of front matter."""
-    relaxed = []
     if claims.precision not in ("float32", "float64"):
         are = "are" if claims.precision in (*EIGHT_BITS, *INTEGERS) else "rounded to"
         words = f"inputs {are} {claims.precision}"
-        relaxed.append(Weakening("precision", f'precision = "{claims.precision}"', words))
+        yield Weakening("precision", f'precision = "{claims.precision}"', words)
     if claims.error_constant > 0:
         words = f"each product may be off by {claims.error_constant:g}·2⁻²⁴"
         declared = f"error_constant = {claims.error_constant:g}"
-        relaxed.append(Weakening("error_constant", declared, words))
+        yield Weakening("error_constant", declared, words)
     low, high = claims.exponents or FLOAT32_EXPONENTS
     if low > FLOAT32_EXPONENTS[0] or high < FLOAT32_EXPONENTS[1]:
         words = f"exponents from {low} to {high} only"
-        relaxed.append(Weakening("exponents", f"exponents = [{low}, {high}]", words))
+        yield Weakening("exponents", f"exponents = [{low}, {high}]", words)
     if not claims.deterministic:
-        relaxed.append(Weakening("deterministic", "deterministic = false", "not deterministic"))
+        yield Weakening("deterministic", "deterministic = false", "not deterministic")
     result = "float64" if claims.result == "float64" else "float32"
     if claims.accumulator not in (None, "float64", "int32", result):
         declared = f'accumulator = "{claims.accumulator}"'
         words = f"sums in {claims.accumulator}"
         if claims.promotes is not None:
             words += f", {claims.promotes:,} terms at a time"
-        relaxed.append(Weakening("accumulator", declared, words))
+        yield Weakening("accumulator", declared, words)
     if claims.result in ("float16", "bfloat16"):
-        relaxed.append(Weakening("result", f"C of {claims.result}", f"C of {claims.result}"))
-    return relaxed
+        yield Weakening("result", f"C of {claims.result}", f"C of {claims.result}")
 
 
 @functools.cache

@@ -339,16 +339,14 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         low, high = min(ends), max(ends)
         result = _decided(result, low, high, self.threshold, self.least)
         beyond = math.log1p(max(self.threshold, self.least))
-        if result.verdict == "SAME" or low > beyond or high < -beyond:
-            return result
-        if not last:
+        if not (last or result.verdict == "SAME" or low > beyond or high < -beyond):
             return None
         if result.verdict == "UNDECIDED":
             end = TIME_IS_UP if pairs < self.looks[-1] else "the maximum"
             reason = f"{result.reason} after {pairs} pairs ({end})"
             if not own[0] <= ends[0] <= own[1]:
                 reason += "; the ratio is beyond that of the pairs: times jump between levels"
-            return msgspec.structs.replace(result, reason=reason)
+            result = msgspec.structs.replace(result, reason=reason)
         return result
 
 

@@ -23,7 +23,7 @@ from matbench.bench.device_kernels import (
 )
 from matbench.model import Case, Layout, Placing, Problem, Transpose
 from matbench.workloads import oracle
-from matbench.workloads.oracle import MOST_EXCESS, Array, Bound, Float64, Trial, bits_of_inputs
+from matbench.workloads.oracle import MOST_EXCESS, Array, Bound, Float64, Trial
 
 #: With fewer bits, errors are as large as those of other mistakes; with more, as in float32 sums.
 _LEAST_BITS, _MOST_BITS = 7, 21
@@ -137,7 +137,8 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         error = float(np.sqrt(np.mean(errors**2)))
     if not (0 < error < 1) or errors.max() > _SPREAD * error:
         return None
-    bits = round(bits_of_inputs(error))
+    # Of inputs of b bits it is about 0.47·2^−b, whatever K: errors of sums grow with √K.
+    bits = round(-float(np.log2(error / 0.47)))
     if not _LEAST_BITS <= bits <= _MOST_BITS:
         return None
     return _like_rounded(bits, case)

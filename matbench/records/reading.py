@@ -73,7 +73,6 @@ class Contents(RecordSet):
         self.is_array = False
         self._path = path
         self._number = 0
-        self._is_ours = False  # once an environment was read
         try:
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE_BYTES + 1):
@@ -101,19 +100,17 @@ class Contents(RecordSet):
                         f"{head.schema}, those of this version schema {SCHEMA}; read it with that "
                         "version"
                     )
-                if head.type != "environment" and not self._is_ours:
+                if head.type != "environment" and not self.environments:
                     raise RecordError("no environment line before it")
-                record = decode(given, head.type)
-                self._is_ours = True
-                self.add(record)
+                self.add(decode(given, head.type))
             except RecordError as error:
                 # The start of a file's first line shows whether matbench wrote it.
                 start = line[: len(_FIRST_BYTES)]
-                is_ours = self._is_ours or _FIRST_BYTES.startswith(start)
+                is_ours = self.environments or _FIRST_BYTES.startswith(start)
                 if isinstance(error, TornError) and not line.endswith(b"\n") and is_ours:
                     self.notes.append(f"{where}: incomplete line ignored")
                     return
-                if not self._is_ours:
+                if not self.environments:
                     reason = f"not a record: {error}; fix or remove the line"
                     raise UsageError(f"{where}: {reason}") from None
                 self._last = []

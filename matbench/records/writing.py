@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from io import FileIO
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ from matbench.records.reading import Contents, Finding
 Mode = Literal["new", "force", "resume"]
 
 
+@dataclass(eq=False)
 class RecordWriter:
     """Appends outcomes to one file, flushing each to disk; it is locked against other runs.
 
@@ -37,27 +39,19 @@ class RecordWriter:
     of a file that is matbench's `own` is created.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        environment: Environment,
-        mode: Mode = "new",
-        *,
-        best_effort: bool = False,
-        own: bool = False,
-    ) -> None:
-        self.path = path
-        self.environment = environment
-        self.mode = mode
-        self.best_effort = best_effort
-        self.own = own or best_effort
-        self.environments: list[Environment] = []
-        self.outcomes: list[Outcome] = []
-        self.findings: list[Finding] = []
-        self.notes: list[str] = []
-        self.written = 0
-        self.error: MatbenchError | None = None
-        self._undo = ExitStack()
+    path: Path
+    environment: Environment
+    mode: Mode = "new"
+    _: KW_ONLY
+    best_effort: bool = False
+    own: bool = False
+    environments: list[Environment] = field(default_factory=list, init=False)
+    outcomes: list[Outcome] = field(default_factory=list, init=False)
+    findings: list[Finding] = field(default_factory=list, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+    written: int = field(default=0, init=False)
+    error: MatbenchError | None = field(default=None, init=False)
+    _undo: ExitStack = field(default_factory=ExitStack, init=False)
 
     def __enter__(self) -> RecordWriter:
         try:
@@ -111,7 +105,7 @@ class RecordWriter:
 
     def _lock(self, undo: ExitStack, hint: str) -> None:
         """Open and lock the file; the stack closes it."""
-        if self.own:
+        if self.own or self.best_effort:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.path.is_dir():
             raise UsageError(f"{self.path}: is a folder; name a file in it")

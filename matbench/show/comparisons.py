@@ -29,10 +29,11 @@ from matbench.show.table import (
 )
 from matbench.show.units import UNKNOWN
 
+#: Verdicts that need no reason.
+_CLEAR = ("FASTER", "SLOWER")
 #: The section of pages that has comparisons.
 PAGE = "verdicts"
 VERDICT_STYLES = {"FASTER": "green", "SLOWER": "red", "SAME": "", "UNDECIDED": "yellow"}
-_TURNED = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
 
 
 def report(
@@ -83,6 +84,9 @@ def counted(records: Sequence[ComparisonRecord]) -> str:
 
 def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environment]) -> Section:
     first = records[0]
+    # The heading names the kernel, unless versions of it are compared.
+    is_named = all(record.candidate.case.kernel == record.candidate_name for record in records)
+    columns = [c for c in COLUMNS if not (is_named and c.title == "kernel")]
     untimed = grouped((record for record in records if record.comparison is None), _alike)
     never = [group for group in untimed.values() if len(group) > 1]
     apart = {id(record) for group in never for record in group}
@@ -93,13 +97,13 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
         Group(
             "", tuple(replace(r, notes=tuple(n for n in r.notes if n not in common)) for r in shown)
         )
-        for shown in (rows(group, _WITHOUT_KERNEL) for group in sizes.values())
+        for shown in (rows(group, columns) for group in sizes.values())
     ]
     several = []
     for group in never:
-        [row] = rows(group[:1], _WITHOUT_KERNEL)
-        columns = zip(of_tables(_WITHOUT_KERNEL), row.cells, strict=True)
-        cells = [UNKNOWN if column.key in _TIMES else text for column, text in columns]
+        [row] = rows(group[:1], columns)
+        texts = zip(of_tables(columns), row.cells, strict=True)
+        cells = [UNKNOWN if column.key in _TIMES else text for column, text in texts]
         cells[0] = ", ".join(dict.fromkeys(map(_size, group)))
         reason = reasons.comparison_reason(*group)
         several.append(replace(row, cells=tuple(cells), reason=reason))
@@ -110,7 +114,7 @@ def _section(records: Sequence[ComparisonRecord], environments: Sequence[Environ
             *sustained_line([r.baseline for r in records] + [r.candidate for r in records]),
             *(note for note in first.notes if note in common),
         ),
-        columns=COLUMNS,
+        columns=columns,
         last_title="verdict",
         groups=[*groups, Group("", tuple(several))],
     )
@@ -127,34 +131,11 @@ def _alike(record: ComparisonRecord) -> tuple[Hashable, ...]:
     return record.candidate.case.kernel, *params, *map(reasons.kind, sides)
 
 
-def rows(
-    records: Sequence[ComparisonRecord], columns: Sequence[Column] | None = None
-) -> tuple[Row, ...]:
-    """Comparisons below these columns, all by default; the times of both sides share a unit."""
-    sides = (side for record in records for side in (record.baseline, record.candidate))
-    time = units.durations(side.median_ns for side in sides)
-    shown = COLUMNS if columns is None else columns
-    return Row.each(
-        [replace(column, form=time) if column.key in _TIMES else column for column in shown],
-        records,
-        lambda record: Row(
-            status=record.verdict or "no verdict",
-            # FASTER and SLOWER need no reason.
-            reason="" if record.verdict in _TURNED else reasons.comparison_reason(record),
-            claims=claimed(record),
-            notes=record.notes,
-            style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
-        ),
-    )
-
-
 def claimed(record: ComparisonRecord) -> str:
     """Each side's claims that weaken its checks."""
-    texts = {
-        record.baseline_name: "; ".join(weakening(record.baseline.case.claims)),
-        record.candidate_name: "; ".join(weakening(record.candidate.case.claims)),
-    }
-    if len(set(texts.values())) == 1 and len(texts) > 1:
+    sides = (record.baseline_name, record.baseline), (record.candidate_name, record.candidate)
+    texts = {name: "; ".join(weakening(side.case.claims)) for name, side in sides}
+    if len(texts) > len({*texts.values()}):
         texts = {"both": texts[record.baseline_name]}
     return " · ".join(f"claims of {name}: {text}" for name, text in texts.items() if text)
 
@@ -199,10 +180,22 @@ COLUMNS: tuple[Column, ...] = (
     *under("", "notes"),
 )  # fmt: skip
 _TIMES = ("baseline_median_ns", "candidate_median_ns")
-#: Where the heading names the kernel.
-_WITHOUT_KERNEL = [
-    replace(c, cell=lambda record, text: UNKNOWN if text == record.candidate_name else text)
-    if c.title == "kernel"
-    else c
-    for c in COLUMNS
-]
+
+
+def rows(
+    records: Sequence[ComparisonRecord], columns: Sequence[Column] = COLUMNS
+) -> tuple[Row, ...]:
+    """Comparisons below these columns; the times of both sides share a unit."""
+    sides = (side for record in records for side in (record.baseline, record.candidate))
+    time = units.durations(side.median_ns for side in sides)
+    return Row.each(
+        [replace(column, form=time) if column.key in _TIMES else column for column in columns],
+        records,
+        lambda record: Row(
+            status=record.verdict or "no verdict",
+            reason="" if record.verdict in _CLEAR else reasons.comparison_reason(record),
+            claims=claimed(record),
+            notes=record.notes,
+            style=VERDICT_STYLES.get(record.verdict or "", "yellow"),
+        ),
+    )

@@ -45,20 +45,16 @@ def text(report: Report, fmt: str) -> str:
 def section(contents: Section, fmt: str) -> list[str]:
     """Heading, table and notes; a size that all rows share is in the heading."""
     contents, footnotes = contents.printable(), Footnotes()
-    columns, heading = [*contents.columns], [*contents.heading]
     sizes = {group.size for group in contents.groups if group.size}
-    if len(sizes) == 1:
-        heading.append(f"size {next(iter(sizes))}")
-    if len(sizes) > 1:
-        columns.insert(0, Column("size"))
-    if contents.last_title:
-        columns.append(Column(contents.last_title))
-    rows = []
-    for group in contents.groups:
-        for row in group.rows:
-            last = last_cell(row, footnotes, inline=True)
-            cells = [group.size, *row.cells, last]
-            rows.append(cells[len(sizes) < 2 : None if contents.last_title else -1])
+    heading = [*contents.heading, *(f"size {size}" for size in sizes if len(sizes) == 1)]
+    # With sizes if they differ, and with the last column if it has a title.
+    shown = slice(len(sizes) < 2, None if contents.last_title else -1)
+    columns = [Column("size"), *contents.columns, Column(contents.last_title)][shown]
+    rows = [
+        [group.size, *row.cells, last_cell(row, footnotes, inline=True)][shown]
+        for group in contents.groups
+        for row in group.rows
+    ]
     notes = [" ".join(line) for line in (*contents.legend, *footnotes.lines())]
     table = tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],
@@ -144,9 +140,5 @@ def junit(cases: Sequence[JUnitCase]) -> str:
 
 def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
     ended = Counter(case.ended for case in cases)
-    return {
-        "tests": f"{len(cases)}",
-        "failures": f"{ended['failure']}",
-        "errors": f"{ended['error']}",
-        "skipped": f"{ended['skipped']}",
-    }
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {"tests": f"{len(cases)}", **{key: f"{ended[name]}" for key, name in names.items()}}

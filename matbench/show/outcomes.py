@@ -102,7 +102,7 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
         )
         for (claimed, double), among in sorted(rankings.items()):
             title = f"{label}{', float64' if double else ''}{', with claims' if claimed else ''}"
-            own = Row.each(columns, among, partial(_row, among=among))
+            own = Row.each(columns, among, partial(row_of, among=among))
             ranked.append(Group(f"size {title}", own, title))
     workload, heading = table.workload, list[str]()
     if workload is not workloads.MATMUL:
@@ -122,11 +122,8 @@ def _section(table: DeviceRanking, environments: Sequence[Environment]) -> Secti
             "no failure. Trust each only within its ±"
             + ("; a note marks those that leave open which is fastest" if is_open else "")
         )
-    slowed = [
-        one.blocks.perturbation or 0.0
-        for one in outcomes
-        if one.blocks is not None and one.blocks.is_perturbed
-    ]
+    blocks = [one.blocks for one in outcomes if one.blocks is not None]
+    slowed = [one.perturbation or 0.0 for one in blocks if one.is_perturbed]
     text = f"per block: reading the clock slowed the launch by more than {PERTURBATION_LIMIT:.0%}"
     return section(
         heading=heading,
@@ -153,51 +150,37 @@ def sustained_line(outcomes: Iterable[Outcome]) -> Iterator[str]:
     yield line
 
 
-_Placed = tuple[Problem, Ranked]
-
-
 def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
     """Cases skipped or failed for the same reason at several sizes, and the `id` of their rows:
     a group for those without a result at any size, and one for each other set of sizes."""
 
-    def alike(placed: _Placed) -> tuple[object, ...]:
-        outcome, case = placed[1].outcome, placed[1].outcome.case
-        params = tuple(case.params.items())
-        return case.backend, case.kernel, params, reasons.kind(outcome), _notes(outcome)
+    def alike(row: Ranked) -> tuple[object, ...]:
+        case, params = row.outcome.case, tuple(row.outcome.case.params.items())
+        return case.backend, case.kernel, params, reasons.kind(row.outcome), _notes(row)
 
-    def sizes_of(cases: list[_Placed]) -> tuple[Problem, ...]:
-        return tuple(dict.fromkeys(problem for problem, _ in cases))
+    def sizes_of(cases: Iterable[Ranked]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(size_label(row.outcome.case.problem) for row in cases))
 
-    without = (
-        (problem, row)
-        for problem, every in table.problems.items()
-        for row in every
-        if row.outcome.status in ("skipped", "failed")
-    )
+    without = (row for row in table.rows if row.outcome.status in ("skipped", "failed"))
     repeated = [cases for cases in grouped(without, alike).values() if len(sizes_of(cases)) > 1]
     groups = []
     for sizes, several in sorted(grouped(repeated, sizes_of).items(), key=lambda it: -len(it[0])):
         every = len(sizes) == len(table.problems)
-        label = "all" if every else ", ".join(map(size_label, sizes))
-        title = "no result at any size" if every else f"no result at {label}"
+        label = "all" if every else ", ".join(sizes)
         shown = [
-            replace(one, reason=reasons.outcome_reason(*(row.outcome for _, row in cases)))
+            replace(one, reason=reasons.outcome_reason(*(row.outcome for row in cases)))
             for cases in several
-            for one in rows([cases[0][1]], COLUMNS)
+            for one in Row.each(COLUMNS, cases[:1], row_of)
         ]
+        title = f"no result at {'any size' if every else label}"
         groups.append(Group(title, tuple(shown), label))
-    return groups, {id(row) for cases in repeated for _, row in cases}
+    return groups, {id(row) for cases in repeated for row in cases}
 
 
 # Rows
 
 
-def rows(ranked: Sequence[Ranked], columns: Sequence[Column]) -> tuple[Row, ...]:
-    """Rows of one problem below these columns, as `in_unit` returns them."""
-    return Row.each(columns, ranked, _row)
-
-
-def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
+def row_of(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
     """`among` is its ranking: on a CPU, where doubts are usual, only those are told that leave open
     which of it is the fastest."""
     outcome, doubts = row.outcome, _doubts(row.outcome.timing)
@@ -210,7 +193,7 @@ def _row(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
         status="" if row.rivals else outcome.status,  # a time implies "measured"
         reason=reasons.outcome_reason(outcome),
         claims=_claimed(row),
-        notes=(*doubts, *_notes(outcome)),
+        notes=(*doubts, *_notes(row)),
         style=STYLES[outcome.status],
         best=row.best,
         mark=(BEST if row.best else BEST_WITH_CLAIMS) if row.leads and row.rivals > 1 else "",
@@ -221,11 +204,8 @@ def size_label(problem: Problem) -> str:
     """The size, and inputs, alpha, beta and batch if they are not the usual ones."""
     usual = Problem(1, 1, 1, inputs=workloads.workload_of(problem).inputs[0])
     drawn = [f"{problem.inputs} inputs"] if problem.inputs != usual.inputs else []
-    factors = [
-        f"{name} = {getattr(problem, name):.9g}"
-        for name in ("alpha", "beta", "batch")
-        if getattr(problem, name) != getattr(usual, name)
-    ]
+    names = (n for n in ("alpha", "beta", "batch") if getattr(problem, n) != getattr(usual, n))
+    factors = [f"{name} = {getattr(problem, name):.9g}" for name in names]
     return ", ".join([problem.size, *drawn, *factors])
 
 
@@ -239,13 +219,11 @@ def _claimed(row: Ranked) -> str:
 _BUSY = 0.1
 
 
-def _notes(outcome: Outcome) -> tuple[str, ...]:
+def _notes(row: Ranked) -> tuple[str, ...]:
     """The notes on its samples, on the case, and on its other launches; see also `_doubts`."""
-    timing, sustained = outcome.timing, outcome.sustained
-    notes = [*(timing.notes if timing is not None else ()), *outcome.notes]
-    if outcome.cold is not None and outcome.hot is not None:
-        about = *_doubts(outcome.hot), *outcome.hot.notes
-        notes += [f"hot samples: {note}" for note in about]
+    outcome, sustained, notes = row.outcome, row.outcome.sustained, [*row.notes]
+    if row.hot is not None:
+        notes += [f"hot samples: {note}" for note in (*_doubts(row.hot), *row.hot.notes)]
     share = ranking.others_share([outcome]) if outcome.case.backend == "host" else None
     if share is not None and share > _BUSY:
         told = f"other programs took {share:.0%} of its cores"
@@ -278,7 +256,7 @@ def _drift(timing: Timing | None) -> tuple[str, ...]:
 
 def _remarks(row: Ranked) -> str:
     reason = reasons.outcome_reason(row.outcome)
-    notes = *_doubts(row.outcome.timing), *_notes(row.outcome)
+    notes = *_doubts(row.outcome.timing), *_notes(row)
     return " · ".join(filter(None, [reason, _claimed(row), *notes]))
 
 
@@ -332,7 +310,8 @@ COLUMNS: tuple[Column, ...] = (
             page=3),
     *under("outcome.blocks", "block_perturbation=perturbation sm_mhz"),
     numeric("rate", value="work_per_s", drop=2, page=2),
-    *under("", "gflops gbytes_per_s"),
+    Column("", "gflops", lambda row: row.giga_per_s("FLOP/s")),
+    Column("", "gbytes_per_s", lambda row: row.giga_per_s("B/s")),
     numeric("% of cuBLAS", "of_cublas", form=units.share, drop=9, page=2),
     numeric("% of NumPy", "of_numpy", form=units.share, drop=9, page=2),
     numeric("% of limit", "of_limit", form=units.share, drop=10, page=2),
@@ -385,7 +364,7 @@ def device_lines(
 ) -> list[str]:
     """Device, driver and toolkit, then the conditions; the outcomes are those of one device."""
     first = outcomes[0].case
-    backends = {outcome.case.backend for outcome in outcomes}
+    backends = dict.fromkeys(outcome.case.backend for outcome in outcomes)
     used = [
         (str(device.properties.get("host") or environment.host), device)
         for environment in environments
@@ -393,14 +372,9 @@ def device_lines(
         if device.name == first.device and device.backend in backends
     ]
     hosts = dict.fromkeys(host for host, _ in used)
-    named = [
-        "baselines on the CPU" if baselines else "",
-        _agreed(outcome.case.backend for outcome in outcomes),
-        first.device,
-    ]
+    named = ["baselines on the CPU" if baselines else "", _agreed(backends), first.device]
     # The host's load when its cases began, and its frequency governor.
-    timings = [timing for one in outcomes for timing in (one.cold, one.hot) if timing is not None]
-    moments = [timing.conditions[0] for timing in timings if timing.conditions]
+    moments = [t.conditions[0] for o in outcomes for t in (o.cold, o.hot) if t and t.conditions]
     loads = [moment.load for moment in moments if moment.load is not None]
     governors = _agreed(sorted({moment.governor for moment in moments if moment.governor}))
     load = [
@@ -433,12 +407,11 @@ def _agreed(texts: Iterable[str]) -> str:
     return " / ".join(dict.fromkeys(filter(None, texts)))
 
 
-def _modes(outcomes: Iterable[Outcome]) -> str:
+def _modes(outcomes: Sequence[Outcome]) -> str:
     """The kind of samples that rows are ranked by, and the kind in the column `hot`."""
-    timed = [outcome for outcome in outcomes if outcome.mode is not None]
-    modes = {outcome.mode for outcome in timed if outcome.mode is not None}
+    modes = {outcome.mode for outcome in outcomes if outcome.mode is not None}
     if len(modes) > 1:
         return f"{' and '.join(sorted(modes))} samples, ranked separately"
-    hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in timed if o.hot is not None})]
+    hot = [_MODES[mode] for mode in sorted({o.hot.mode for o in outcomes if o.hot})]
     beside = [mode.replace("hot samples", "hot") for mode in hot] if "cold" in modes else []
     return "; ".join([_MODES[mode] for mode in modes] + beside)

@@ -74,16 +74,12 @@ def comparison_reason(*records: ComparisonRecord) -> str:
         return records[0].comparison.reason
     sides = [record.baseline for record in records], [record.candidate for record in records]
     names = records[0].baseline_name, records[0].candidate_name
-    untimed = [
-        (name, side)
-        for name, side in zip(names, sides, strict=True)
-        if not side[0].samples_ns and side[0].skip != Skip("pair")
-    ]
-    untimed.sort(key=lambda of: of[1][0].status == "measured")  # the cause comes first
-    texts = [
-        f"{name}: {side[0].status}: {reason}"
-        if (reason := outcome_reason(*side))
-        else f"{name}: right, not timed"
-        for name, side in untimed
-    ]
+    named = [*zip(names, sides, strict=True)]
+    named.sort(key=lambda of: of[1][0].status == "measured")  # the cause comes first
+    texts = []
+    for name, side in named:
+        if not side[0].samples_ns and side[0].skip != Skip("pair"):
+            reason = outcome_reason(*side)
+            told = f"{side[0].status}: {reason}" if reason else "right, not timed"
+            texts.append(f"{name}: {told}")
     return "; ".join(dict.fromkeys(texts))

@@ -255,28 +255,27 @@ def section(
     """
     columns = of_tables(columns)
     rows = [row for group in groups for row in group.rows]
-    kept: list[int] = []
-    shared: dict[int, str] = {}
+    kept: list[Column] = []
+    shared: dict[Column, str] = {}
     for index, column in enumerate(columns):
         values = [row.cells[index] for row in rows]
         known = [value for value in values if value != UNKNOWN]
         # Unknown numbers are ignored in the comparison.
         compared = known if column.right else values
         if known and column.shared and len(compared) > 1 and len(set(compared)) == 1:
-            shared[index] = known[0]
+            shared[column] = known[0]
         elif known:
-            kept.append(index)
-    kept = kept or [0] * (not shared)
-    if shared and all(columns[index].right for index in kept):  # one column must name the rows
-        first_shared = next(iter(shared))
-        del shared[first_shared]
-        kept = sorted([*kept, first_shared])
-    above = " · ".join(f"{columns[index].title}: {value}" for index, value in shared.items())
+            kept.append(column)
+    kept = kept or columns[: not shared]
+    if shared and all(column.right for column in kept):  # one column must name the rows
+        kept.append(next(iter(shared)))
+        del shared[kept[-1]]
+    above = " · ".join(f"{column.title}: {value}" for column, value in shared.items())
     if not any(row.status or row.reason for row in rows):
         last_title = "notes" if any(row.notes or row.claims for row in rows) else ""
     lines = (*heading, above) if above else tuple(heading)
     whole = Section(lines, tuple(columns), last_title, tuple(groups), legend)
-    return whole.with_columns([columns[index].title for index in kept]).with_rows(
+    return whole.with_columns([column.title for column in kept]).with_rows(
         lambda row: replace(row, cells=(f"{row.cells[0]} {row.mark}".rstrip(), *row.cells[1:]))
     )
 
@@ -292,7 +291,6 @@ class Footnotes:
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
-        self._numbers: dict[str, int] = {}
 
     def marks(self, reasons: Iterable[str], notes: Iterable[str]) -> str:
         """The superscripts of a row, in ascending order; reasons are never merged."""
@@ -302,7 +300,7 @@ class Footnotes:
 
     def _number(self, key: str, text: str) -> int:
         self._texts.setdefault(key, []).append(text)
-        return self._numbers.setdefault(key, len(self._texts))
+        return [*self._texts].index(key) + 1
 
     def lines(self) -> list[tuple[str, str]]:
         return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]

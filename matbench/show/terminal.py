@@ -80,9 +80,8 @@ def section_renderables(section: Section, width: int | None = None) -> Iterator[
     if below := [*section.legend, *footnotes.lines()]:
         notes = Table.grid(padding=(0, 1))
         notes.add_column()
-        notes.add_column(
-            overflow="fold", max_width=max(across, _NOTE_WIDTH) - 3 if width is None else None
-        )
+        widest = max(across, _NOTE_WIDTH) - 3 if width is None else None
+        notes.add_column(overflow="fold", max_width=widest)
         for line in below:
             notes.add_row(*map(Text, line))
         yield Text()

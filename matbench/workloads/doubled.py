@@ -32,8 +32,7 @@ def product(A: Float64, B: Float64) -> Float64:
         moved = total - high
         low += (high - (total - moved)) + (term - moved)  # Knuth's two-sum
         high = total
-    rounded: Float64 = high + low
-    return rounded
+    return high + low
 
 
 def _slices(X: Float64, bits: int, axis: int) -> list[Float64]:

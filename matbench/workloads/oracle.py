@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -41,6 +42,7 @@ from matbench.workloads.rounding import FORMATS
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 
 #: Bits of a precision's significand, including the hidden one.
@@ -58,14 +60,13 @@ class Typical(NamedTuple):
     """
 
     T: Float64
-    sparse: npt.NDArray[np.bool_]
+    sparse: Bools
     begun: Float64 | float = 0.0
 
     @property
-    def dense(self) -> npt.NDArray[np.bool_]:
+    def dense(self) -> Bools:
         """The elements that are sums of K terms."""
-        result: npt.NDArray[np.bool_] = np.isfinite(self.T) & ~self.sparse[:, np.newaxis]
-        return result
+        return np.isfinite(self.T) & ~self.sparse[:, np.newaxis]
 
 
 class Trial(NamedTuple):
@@ -91,7 +92,7 @@ class Trial(NamedTuple):
     scales: tuple[Float32, Float32] | None = None
     norms: tuple[Float64, Float64] | None = None
     typical: Typical | None = None
-    single: npt.NDArray[np.bool_] | None = None
+    single: Bools | None = None
 
     @property
     def expected(self) -> Array:
@@ -143,8 +144,7 @@ def draw(problem: Problem, purpose: str, rows: int, columns: int, *, wide: bool 
     random = generator(problem, purpose)
     kind = np.float64 if wide else np.float32
     if problem.inputs == "normal":
-        normal: Array = random.standard_normal((rows, columns), dtype=kind)
-        return normal
+        return random.standard_normal((rows, columns), dtype=kind)
     values: Array = random.random((rows, columns), dtype=kind)
     if problem.inputs == "signed":
         values *= 2
@@ -171,8 +171,7 @@ def read_as(values: Float32, contract: NumericContract) -> Float32:
     if contract.precision != "float16":
         return values
     unit = np.float32(2.0**-24)  # the step of numbers below 2⁻¹⁴
-    result: Float32 = np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
-    return result
+    return np.where(np.abs(values) < 2.0**-14, np.rint(values / unit) * unit, values)
 
 
 def common(readings: Sequence[NumericContract]) -> NumericContract:
@@ -181,15 +180,13 @@ def common(readings: Sequence[NumericContract]) -> NumericContract:
     """
     precision = min((contract.precision for contract in readings), key=SIGNIFICAND_BITS.__getitem__)
     lows, highs = zip(*(contract.exponents for contract in readings), strict=True)
-    return NumericContract(
-        precision,
-        readings[0].storage,
-        (max(lows), min(highs)),
+    return msgspec.structs.replace(
+        readings[0],
+        precision=precision,
+        exponents=(max(lows), min(highs)),
         exact=all(contract.exact for contract in readings),
         sums_in=max((contract.sums_in for contract in readings), key=UNIT_ROUNDOFF.__getitem__),
-        result=readings[0].result,
         reads_C=any(contract.reads_C for contract in readings),
-        scales=readings[0].scales,
     )
 
 
@@ -259,11 +256,7 @@ class Bound(NamedTuple):
         return self.added == 0 and 4 * self.of_S >= LARGEST * self.of_T
 
     def allowed(
-        self,
-        R: Float64,
-        S: Float64,
-        typical: Typical | None = None,
-        single: npt.NDArray[np.bool_] | None = None,
+        self, R: Float64, S: Float64, typical: Typical | None = None, single: Bools | None = None
     ) -> Float64:
         """The largest error of each element."""
         of_terms = (self.of_S if single is None else np.where(single, self.of_term, self.of_S)) * S
@@ -271,8 +264,7 @@ class Bound(NamedTuple):
             factor = np.where(typical.sparse, self.of_sparse, LARGEST * self.of_T)[:, np.newaxis]
             begun = LARGEST * self.of_T * typical.begun
             of_terms = np.fmin(of_terms, factor * typical.T + begun + self.added * S)
-        result: Float64 = of_terms + self.of_R * np.abs(R) + self.least
-        return result
+        return of_terms + self.of_R * np.abs(R) + self.least
 
     def of(self, trial: Trial) -> Float64:
         """The largest error of each element of a trial's C."""
@@ -329,8 +321,7 @@ def bound(kernel: Kernel, problem: Problem) -> Bound:
     elif contract.result == "float16":
         least = 2.0**-25  # half its smallest number
     added += scaled * stored
-    of_sparse = _OF_SPARSE * unit
-    return Bound(of_S + added, stored, least, of_T, of_sparse, added, of_term + added)
+    return Bound(of_S + added, stored, least, of_T, _OF_SPARSE * unit, added, of_term + added)
 
 
 def error_factor(K: int, *, truncated: bool = False) -> float:
@@ -351,14 +342,6 @@ def error_factor(K: int, *, truncated: bool = False) -> float:
 #: The largest error of a sum of `SPARSE_TERMS` terms, in u and the root of their squares' sum. Of
 #: honest sums 15 was the largest seen; one operand rounded to 18 bits reaches 45.
 _OF_SPARSE = 30
-
-
-def bits_of_inputs(error: float) -> float:
-    """The bits to which inputs are rounded if that alone makes this root mean square error, in T.
-
-    With b bits it is about 0.47·2^−b, whatever K: errors of sums grow with √K, these do not.
-    """
-    return -math.log2(error / 0.47)
 
 
 #: For checks that only decide between right and wrong.
@@ -393,7 +376,6 @@ def total(parts: Array) -> Array:
 
 def accuracy_of(largest: float, total: float, count: int, share: float) -> Accuracy:
     """Accuracy from its sums; None for values that are not finite or not defined."""
-
     return Accuracy(
         max_rel_err=largest if count and math.isfinite(largest) else None,
         avg_rel_err=total / count if count and math.isfinite(total / count) else None,

@@ -48,8 +48,7 @@ def nearest(values: Float64, storage: Storage) -> Float64:
     most = 2.0 ** FORMATS[storage][2] * 2
     if storage == "e4m3":  # whose largest exponent also has NaN
         most = LARGEST[storage] + 1
-    result: Float64 = np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
-    return result
+    return np.where(np.abs(rounded) >= most, np.copysign(np.inf, rounded), rounded)
 
 
 def encoded(values: Float64, storage: Storage) -> npt.NDArray[Any]:
@@ -74,8 +73,7 @@ def rounded(values: npt.NDArray[np.float32], storage: Storage) -> npt.NDArray[np
 
 def decoded(stored: npt.NDArray[Any], storage: Storage) -> Float64:
     """Stored numbers as float64."""
-    values: Float64 = stored.view(_dtype(storage)).astype(np.float64)
-    return values
+    return stored.view(_dtype(storage)).astype(np.float64)
 
 
 def numbers(storage: Storage) -> Float64:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from matbench.model import SCALED_BLOCK, NumericContract, Problem, Scales
+from matbench import workloads
+from matbench.model import SCALE_OF, SCALED_BLOCK, NumericContract, Problem, Scales
+from matbench.workloads.oracle import Float32, generator
 
-Float32 = npt.NDArray[np.float32]
 _ALL = 2**31 - 1
 
 
@@ -30,40 +30,31 @@ GROUPS: dict[Scales | None, Groups] = {
 }
 
 
-def block(scales: Scales, buffer: str) -> tuple[int, int]:
-    """The rows and columns of A or B that have a factor in common."""
-    of = GROUPS[scales]
-    return (of.rows, of.terms) if buffer == "A" else (of.terms, of.columns)
-
-
-def shape(scales: Scales, buffer: str, problem: Problem) -> tuple[int, int]:
+def shape(scales: Scales | None, buffer: str, problem: Problem) -> tuple[int, int]:
     """The rows and columns of the factors of A (M×K) or B (K×N)."""
-    of_rows, of_columns = block(scales, buffer)
-    rows, columns = _sides(buffer, problem)
+    (rows, of_rows), (columns, of_columns) = _sides(scales, buffer, problem)
     return -(-rows // of_rows), -(-columns // of_columns)
 
 
-def spread(factors: Float32, scales: Scales, buffer: str, problem: Problem) -> Float32:
+def spread(factors: Float32, scales: Scales | None, buffer: str, problem: Problem) -> Float32:
     """The factor of each element of A (M×K) or B (K×N)."""
-    of_rows, of_columns = block(scales, buffer)
-    rows, columns = _sides(buffer, problem)
-    each: Float32 = factors[np.arange(rows) // of_rows][:, np.arange(columns) // of_columns]
-    return each
+    rows, columns = (np.arange(side) // of for side, of in _sides(scales, buffer, problem))
+    return factors[rows][:, columns]
 
 
-def _sides(buffer: str, problem: Problem) -> tuple[int, int]:
-    return (problem.M, problem.K) if buffer == "A" else (problem.K, problem.N)
+def _sides(scales: Scales | None, buffer: str, problem: Problem) -> list[tuple[int, int]]:
+    """The rows of A or B, and how many have a factor in common; then the columns."""
+    groups = GROUPS[scales]
+    of = (groups.rows, groups.terms) if buffer == "A" else (groups.terms, groups.columns)
+    return [*zip(workloads.MATMUL.shape(buffer, problem), of, strict=True)]
 
 
-def drawn(
-    random: np.random.Generator, contract: NumericContract, buffer: str, problem: Problem
-) -> Float32:
+def drawn(contract: NumericContract, buffer: str, problem: Problem) -> Float32:
     """Factors between 1/8 and 8, so that whole numbers are near 1; their logarithms are uniform."""
-    assert contract.scales is not None
     count = shape(contract.scales, buffer, problem)
     size = 127 if contract.storage == "int8" else 1
-    factors = np.exp2(random.uniform(-3, _highest(contract), count)) / size
-    return factors.astype(np.float32)
+    random = generator(problem, SCALE_OF[buffer])
+    return (np.exp2(random.uniform(-3, _highest(contract), count)) / size).astype(np.float32)
 
 
 def _highest(contract: NumericContract) -> int:
@@ -75,7 +66,6 @@ def powers(
     random: np.random.Generator, contract: NumericContract, buffer: str, problem: Problem
 ) -> Float32:
     """Powers of two that are the same for all terms, so that sums of integers stay exact."""
-    assert contract.scales is not None
     rows, columns = shape(contract.scales, buffer, problem)
     count = (rows, 1) if buffer == "A" else (1, columns)
     one = np.exp2(random.integers(-3, _highest(contract) + 1, count)).astype(np.float32)

@@ -119,7 +119,7 @@ class VectorWorkload(Workload):
     rate = "B/s"
 
     def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        return (1, 1) if buffer == "C" else (1, problem.N)
+        return (1, 1) if buffer == "C" and self.is_reduction else (1, problem.N)
 
     def terms(self, problem: Problem) -> int:
         return problem.N

@@ -140,8 +140,8 @@ def _by_case(outcomes: Sequence[Outcome]) -> dict[_Key, _Set]:
     """The latest repetitions of each case, without those that were measured again."""
     latest: dict[_Key, _Set] = {}
     for together in gathering.sets(gathering.without_retried(outcomes)):
-        key = gathering.outcome_key(together[0])
-        latest[key.kernel, key.params, key.problem] = together
+        case = together[0].case
+        latest[case.kernel, frozenset(case.params.items()), case.problem] = together
     return latest
 
 

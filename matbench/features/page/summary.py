@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from matbench import workloads
 from matbench.analysis import ranking
 from matbench.analysis.ranking import Ranked
 from matbench.errors import listed
@@ -17,7 +18,7 @@ from matbench.model import Problem
 from matbench.records.environment import Environment
 from matbench.show import outcomes, units
 from matbench.show.outcomes import device_lines, size_label
-from matbench.show.table import Group, Section, section
+from matbench.show.table import Group, Row, Section, section
 
 #: The most kernels that a sentence names.
 _MOST_NAMES = 4
@@ -71,7 +72,7 @@ def _summary(
     columns = [replace(c, drop=0) for t in _WINNER for c in outcomes.COLUMNS if c.title == t]
     rows = []
     for _, timed, row in ranked:
-        [plain] = outcomes.rows([row], outcomes.in_unit("rate", _rate(row), columns))
+        [plain] = Row.each(outcomes.in_unit("rate", _rate(row), columns), [row], outcomes.row_of)
         size, _, *cells = plain.cells
         rows.append(replace(plain, cells=(size, ", ".join(_leading(timed, row)), *cells), mark=""))
     title, group = "The fastest kernels of each size", Group("", tuple(rows))
@@ -143,4 +144,4 @@ def _leading(timed: Sequence[Ranked], row: Ranked) -> list[str]:
 
 
 def _rate(row: Ranked) -> units.Formatter:
-    return units.rates([row.work_per_s], "B/s" if row.gbytes_per_s is not None else "FLOP/s")
+    return units.rates([row.work_per_s], workloads.workload_of(row.outcome.case.problem).rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from matbench.model import Inputs, Problem
+from matbench.model import Inputs
 from matbench.workloads.workload import VectorWorkload
 
 
@@ -14,9 +14,5 @@ class Dot(VectorWorkload):
     reads: ClassVar[tuple[str, ...]] = ("A", "B")
     is_reduction = True
     inputs: ClassVar[tuple[Inputs, ...]] = ("ramp", "uniform", "signed", "normal")
-    probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "signed")
     default_sizes = "33792"
     relative_to = "Σ|aᵢ·bᵢ|"
-
-    def operations(self, problem: Problem) -> int:
-        return 2 * problem.N

@@ -13,15 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matbench.cache import Cache, digest
-from matbench.model import (
-    EIGHT_BITS,
-    INTEGERS,
-    SCALE_OF,
-    UNIT_ROUNDOFF,
-    NumericContract,
-    Problem,
-    Storage,
-)
+from matbench.model import EIGHT_BITS, INTEGERS, UNIT_ROUNDOFF, NumericContract, Problem, Storage
 from matbench.workloads import doubled, scaling
 from matbench.workloads.oracle import (
     SIGNIFICAND_BITS,
@@ -93,7 +85,7 @@ def inputs(problem: Problem, contract: NumericContract = FLOAT32) -> tuple[Array
 
 def operands(problem: Problem, contract: NumericContract, trial: Trial) -> tuple[Array, Array]:
     """The factors of the product: A and B, or with their scales in float64."""
-    if trial.scales is None or contract.scales is None:
+    if trial.scales is None:
         A, B = trial.inputs
         return A, B
     A, B = (
@@ -163,17 +155,14 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
     """The problem's own inputs with their product."""
     trial = Trial("reference", inputs(problem, contract))
     if contract.scales is not None:
-        of_A, of_B = (
-            scaling.drawn(generator(problem, SCALE_OF[name]), contract, name, problem)
-            for name in "AB"
-        )
+        of_A, of_B = (scaling.drawn(contract, name, problem) for name in "AB")
         trial = trial._replace(scales=(of_A, of_B))
     return _with_product(trial, problem, contract, cache)
 
 
 def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cache: Cache) -> Trial:
     """The trial with R, and with S unless it has that."""
-    power = None if trial.scales is None else _power(problem, contract, trial)
+    power = _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
         R = _kept("R", A, B, cache, partial(in_float64, A, B))
@@ -188,7 +177,7 @@ def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cac
 def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64 | None:
     """What the scales multiply each element of C by; None if there are none, or if they differ
     between its terms."""
-    if trial.scales is None or contract.scales is None:
+    if trial.scales is None:
         return None
     has_powers = trial.name in ("integers", "selection")
     if scaling.GROUPS[contract.scales].terms < problem.K and not has_powers:
@@ -197,8 +186,7 @@ def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64
         scaling.spread(factors, contract.scales, name, problem)
         for name, factors in zip("AB", trial.scales, strict=True)
     )
-    result: Float64 = of_A[:, :1].astype(np.float64) * of_B[:1]
-    return result
+    return of_A[:, :1].astype(np.float64) * of_B[:1]
 
 
 def rounded_trial(trial: Trial, contract: NumericContract, cache: Cache) -> Trial:
@@ -383,8 +371,7 @@ def wrong_rows(A: Array, B: Array, C: Array, key: int) -> Array:
     expected = A.astype(np.int64) @ (B.astype(np.int64) @ x)
     with np.errstate(invalid="ignore"):  # NaN becomes some number
         whole = C.astype(np.int64)
-    is_wrong = (whole @ x != expected) | (whole != C).any(axis=1)
-    return np.flatnonzero(is_wrong)
+    return np.flatnonzero((whole @ x != expected) | (whole != C).any(axis=1))
 
 
 def numbers_trial(problem: Problem, contract: NumericContract, of: str) -> Trial:

@@ -16,8 +16,5 @@ class Reverse(VectorWorkload):
     probed_inputs: ClassVar[tuple[Inputs, ...]] = ("uniform", "ramp")
     default_sizes = "64,1048576"
 
-    def shape(self, buffer: str, problem: Problem) -> tuple[int, int]:
-        return 1, problem.N
-
     def operations(self, problem: Problem) -> int:
         return 0

@@ -162,8 +162,7 @@ class Launches:
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self.runnable.make_ready(launches)
-        arguments = [*self.runnable.arguments, *more]
-        call = (program or self.built.program).call(self.launch, arguments)
+        call = (program or self.built.program).call(self.launch, [*self.runnable.arguments, *more])
         work = Work([call], is_cold=is_cold)
         if self.takes_turns:  # the host enqueues slowly after another process
             work = work._replace(hold=partial(self._hold, 1))
@@ -250,10 +249,10 @@ class Launches:
         return min(_MOST_SETS, max(held, 2 if 4 * self._set_bytes <= self._cache_bytes else 1))
 
     def _mean_ns(self, count: int) -> float:
-        keys = list(itertools.islice(self._keys, count))
-        launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
         if count > 1:
-            launches = self._laid_out(count, keys)
+            launches = self._laid_out(count, count, self._keys)
+        else:
+            launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self.runnable.make_ready(launches)
         started = time.perf_counter_ns()
         taken_ns = self._launched_ns(launches)
@@ -277,16 +276,16 @@ class Launches:
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
         self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
-    def _laid_out(self, count: int, keys: Sequence[int]) -> list[Placed]:
-        """The sets to launch, with these keys, of a batch of at most `count`; the others are
-        decoys. Those to launch are written later, so that the cache holds them."""
+    def _laid_out(self, count: int, launched: int, keys: Iterator[int]) -> list[Placed]:
+        """The sets to be launched, with the next keys, of a batch of at most `count`; the others
+        are decoys. Those to launch are written later, so that the cache holds them."""
         most = self._sets_in_cache()
         # Without chance, a set lies at the same place in all batches, whatever their size.
         laid_out = count if "decoys" in self.options.checks else most
         sets = self._sets(_with_decoys(most), _with_decoys(laid_out))
-        for buffers in sets[len(keys) :]:
+        for buffers in sets[launched:]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-        return list(zip(sets, map(self.samples.draw, keys), strict=False))
+        return list(zip(sets[:launched], map(self.samples.draw, keys), strict=False))
 
     def _sets(self, most: int, count: int) -> list[Buffers]:
         """So many sets of buffers at new places, in memory for the most."""
@@ -301,7 +300,8 @@ class Launches:
         if "surprises" not in self.options.checks:
             return
         self.runnable.require_right(self.samples.verdicts())
-        launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
+        keys = iter(partial(secrets.randbits, 64), None)  # without an end
+        launches = self._laid_out(count, 1 + secrets.randbelow(count), keys)
         self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
         own = [*(arena.buffer for arena in launches[0][0].arenas), self.kernels.partial]
@@ -313,7 +313,7 @@ class Launches:
             raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
         self.runnable.compare(launches, at_once=True)
 
-        launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        launches = self._laid_out(count, 2 + secrets.randbelow(count - 1), keys)
         self.runnable.make_ready(launches, with_inputs=False)
         case = self.runnable.case
         *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
@@ -371,11 +371,6 @@ def _with_decoys(count: int) -> int:
     """The number of sets in a batch of so many launches: enough that a guess which are launched
     is soon wrong, few enough for the cache."""
     return count + max(_LEAST_DECOYS, count // 4)
-
-
-def _keys(count: int) -> list[int]:
-    """Keys of launches without times."""
-    return [secrets.randbits(64) for _ in range(count)]
 
 
 class FunctionLaunches(Launches):

@@ -26,11 +26,8 @@ _MOST_BYTES = 2**29
 
 
 def measured(backend: Backend, cache: Cache, *, anew: bool = False) -> Bandwidth:
-    """That of an open device: from the cache, or measured in about a second and cached.
-
-    `anew` measures in any case, and keeps the better of old and new: other load on the machine can
-    only lower it.
-    """
+    """That of an open device: from the cache, or measured in about a second and cached. `anew`
+    measures in any case; the better one is kept, because other load can only lower it."""
     key = cache_key(backend.info, device_kernel("bandwidth.cu", "copy_fours"))
     data = cache.get(key)
     kept = msgspec.json.decode(data, type=Bandwidth) if data is not None else None

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -23,6 +22,8 @@ from matbench.cache import kept
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
 from matbench.model import Kernel, Launch, LaunchRules, Parameter
+
+Params = Mapping[str, int]
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -38,23 +39,18 @@ UNSHARED = 0x7FF85EED
 #: A workspace before a launch, and the guards around it. Their halves are NaNs of 16 bits, too.
 UNWORKED = 0x7FF87FDB
 OUTSIDE_WORKSPACE = 0x7FF87FD5
-#: The same for matrices of 16 bits: NaN as bfloat16 and as float16.
+#: C of 16 bits before a launch: NaN as bfloat16 and as float16.
 UNWRITTEN_NARROW = 0x7FDE
-OUTSIDE_C_NARROW = 0x7FC3
-OUTSIDE_NARROW = 0x7FC1
-#: Bytes are NaN in both 8-bit floating-point types; as int8 they are its largest number.
-OUTSIDE_BYTES = 0x7F
+#: The guards around C, and around A and B, by the bytes of a word: as `UNWRITTEN_NARROW` for 16
+#: bits; bytes are NaN in both 8-bit floating-point types, and as int8 they are its largest number.
+GUARDS = {1: (0x7F, 0x7F), 2: (0x7FC3, 0x7FC1)} | dict.fromkeys((4, 8), (OUTSIDE_C, OUTSIDE_INPUTS))
 
 THREADS = 256
+ANY = 2**63  # elements, for as many blocks as a kernel is ever launched with
 _BLOCKS = {"gpu": 8, "cpu": 4}  # of each multiprocessor
-_NO_PARAMS: Mapping[str, int] = MappingProxyType({})
+_NONE: Params = {}
 #: The parameters of a kernel of `memory.cu` for words of each size; 8 bytes are two words.
-WORD_PARAMS: Mapping[int, Mapping[str, int]] = {
-    1: {"WORD_BYTES": 1},
-    2: {"WORD_BYTES": 2},
-    4: _NO_PARAMS,
-    8: _NO_PARAMS,
-}
+WORD_PARAMS = {1: {"WORD_BYTES": 1}, 2: {"WORD_BYTES": 2}, 4: _NONE, 8: _NONE}
 _FOLDER = Path(__file__).parent / "device_code"
 _WORKLOADS = Path(workloads.__file__).parent
 _INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
@@ -81,27 +77,19 @@ class DeviceKernels:
         for buffer in (self.sink, self.partial):
             self.backend.release(buffer)
 
-    def program(self, file: str, entry: str, params: Mapping[str, int] = _NO_PARAMS) -> Program:
+    def program(self, file: str, entry: str, params: Params = _NONE) -> Program:
         key = file, entry, tuple(params.items())
         if key not in self.programs:
             self.programs[key] = self.backend.build(device_kernel(file, entry), dict(params))
         return self.programs[key]
 
     def start(
-        self,
-        file: str,
-        entry: str,
-        *arguments: Argument,
-        size: int | None = None,
-        blocks: int | None = None,
-        params: Mapping[str, int] = _NO_PARAMS,
+        self, file: str, entry: str, *given: Argument, size: int = ANY, params: Params = _NONE
     ) -> None:
-        """Launch a kernel with these arguments: on `size` elements, or in so many blocks."""
-        most = self.blocks if blocks is None else blocks
-        if size is not None:
-            most = min(most, max(1, -(-size // THREADS)))
-        launch = Launch(grid=(most, 1, 1), block=(THREADS, 1, 1))
-        self.program(file, entry, params).launch(launch, arguments)
+        """Launch a kernel with these arguments, in enough blocks for `size` elements."""
+        blocks = min(self.blocks, max(1, -(-size // THREADS)))
+        launch = Launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1))
+        self.program(file, entry, params).launch(launch, given)
 
     def fill(self, buffer: Buffer, start: int, count: int, value: int, word_bytes: int = 4) -> None:
         """Write `value` into words `start` to `start + count` of a buffer; 8 bytes are two."""

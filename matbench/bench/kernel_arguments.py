@@ -61,14 +61,15 @@ def _shape(kernel: Kernel, problem: Problem, name: str) -> tuple[int, int]:
 
 
 def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
-    """The arguments of a case in their order; `buffers` are its matrices by name."""
+    """The arguments of a case in their order; `buffers` are its matrices by name. For a kernel of
+    batches, these have one more dimension in front, even if there is only one product."""
     kernel, problem, is_raw = case.kernel, case.problem, case.kernel.kind.is_launched
     found: list[Argument] = []
     for given in case.arguments:
         if isinstance(given, Box):
             storage, place, _, batch = matrix(kernel, problem, given.matrix)
             shape, box = (batch, place.lines, place.width), (1, given.rows, given.columns)
-            first = 0 if _is_batched(kernel, batch) else 1
+            first = int(kernel.batch == batch == 1)
             found.append(TensorMap(buffers[given.matrix], storage, shape[first:], box[first:]))
         elif not isinstance(given, str):
             found.append(given)
@@ -80,14 +81,8 @@ def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
     return found
 
 
-def _is_batched(kernel: Kernel, batch: int) -> bool:
-    """Whether a matrix has a dimension for the products of a batch, even if there is only one."""
-    return kernel.batch != 1 or batch > 1
-
-
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
-    """A matrix as an array: as it is stored, so that a transposed B is N×K; those of a batch have
-    one more dimension in front."""
+    """A matrix as an array: as it is stored, so that a transposed B is N×K."""
     if name == WORKSPACE:
         return Array(buffer, "int32", (), ())  # of which only the address is used
     storage, place, _, batch = matrix(kernel, problem, name)
@@ -95,9 +90,9 @@ def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array
     steps = place.row_step, place.column_step
     if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
         shape, steps = shape[::-1], steps[::-1]
-    if _is_batched(kernel, batch):
-        return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
-    return Array(buffer, storage, shape, steps)
+    first = int(kernel.batch == batch == 1)
+    all_steps = place.lines * place.pitch, *steps
+    return Array(buffer, storage, (batch, *shape)[first:], all_steps[first:])
 
 
 def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:

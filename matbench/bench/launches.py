@@ -19,15 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from matbench.analysis.block_times import BlockSample
-from matbench.backends.protocol import (
-    STAMP_BYTES,
-    STAMP_WORDS,
-    Argument,
-    Call,
-    Function,
-    Program,
-    Work,
-)
+from matbench.backends.protocol import STAMP_WORDS, Argument, Call, Function, Program, Work
 from matbench.bench.kernel_arguments import arguments as arguments_of
 from matbench.bench.loop import Sampler, timing_of
 from matbench.bench.matrices import Buffers
@@ -110,8 +102,7 @@ def own_times(
     samples: Sequence[float], options: Options, seed: int, notes: Sequence[str] = ()
 ) -> Times:
     """Samples, of verified launches, of the kind that the case is ranked by."""
-    graph = options.graph and not options.cold
-    timing = timing_of(samples, seed, graph=graph, notes=notes)
+    timing = timing_of(samples, seed, graph=options.graph and not options.cold, notes=notes)
     return Times(cold=timing) if options.cold else Times(hot=timing)
 
 
@@ -171,8 +162,7 @@ class Launches:
         is_cold = self.options.cold if cold is None else cold
         launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self.runnable.make_ready(launches)
-        arguments = [*self.runnable.arguments, *more]
-        call = (program or self.built.program).call(self.launch, arguments)
+        call = (program or self.built.program).call(self.launch, [*self.runnable.arguments, *more])
         work = Work([call], is_cold=is_cold)
         if self.takes_turns:  # the host enqueues slowly after another process
             work = work._replace(hold=partial(self._hold, 1))
@@ -219,11 +209,10 @@ class Launches:
         return self.backend.timed_ns(Work(list(itertools.islice(turns, count))))
 
     def sampler(self, *, cold: bool) -> Sampler:
-        """Single launches, or hot ones back to back: means of them, each on its own set of buffers.
+        """Single launches, or means of hot ones back to back, the first of which is a warm-up.
 
-        There are enough launches for a sample of sufficient length, but only as many sets as the
-        cache surely holds, and none is used twice. If there are several, the first launch is a
-        warm-up.
+        These are enough for a sample of sufficient length, but no more than the cache surely holds
+        sets of buffers, because none is used twice.
         """
         if cold or not self.options.back_to_back:
             return partial(self.once_ns, cold=cold)
@@ -260,10 +249,10 @@ class Launches:
         return min(_MOST_SETS, max(held, 2 if 4 * self._set_bytes <= self._cache_bytes else 1))
 
     def _mean_ns(self, count: int) -> float:
-        keys = list(itertools.islice(self._keys, count))
-        launches = [(self.runnable.buffers, self.samples.draw(keys[0]))]
         if count > 1:
-            launches = self._laid_out(count, keys)
+            launches = self._laid_out(count, count, self._keys)
+        else:
+            launches = [(self.runnable.buffers, self.samples.draw(next(self._keys)))]
         self.runnable.make_ready(launches)
         started = time.perf_counter_ns()
         taken_ns = self._launched_ns(launches)
@@ -287,16 +276,16 @@ class Launches:
         slow_ns = _HOLD_NS_AFTER_TURN if self.takes_turns else _HOLD_NS
         self.kernels.hold(slow_ns + _HOLD_NS_PER_LAUNCH * launches)
 
-    def _laid_out(self, count: int, keys: Sequence[int]) -> list[Placed]:
-        """The sets to launch, with these keys, of a batch of at most `count`; the others are
-        decoys. Those to launch are written later, so that the cache holds them."""
+    def _laid_out(self, count: int, launched: int, keys: Iterator[int]) -> list[Placed]:
+        """The sets to be launched, with the next keys, of a batch of at most `count`; the others
+        are decoys. Those to launch are written later, so that the cache holds them."""
         most = self._sets_in_cache()
         # Without chance, a set lies at the same place in all batches, whatever their size.
         laid_out = count if "decoys" in self.options.checks else most
         sets = self._sets(_with_decoys(most), _with_decoys(laid_out))
-        for buffers in sets[len(keys) :]:
+        for buffers in sets[launched:]:
             self.samples.write(buffers, self.samples.draw(secrets.randbits(64)))
-        return list(zip(sets, map(self.samples.draw, keys), strict=False))
+        return list(zip(sets[:launched], map(self.samples.draw, keys), strict=False))
 
     def _sets(self, most: int, count: int) -> list[Buffers]:
         """So many sets of buffers at new places, in memory for the most."""
@@ -311,7 +300,8 @@ class Launches:
         if "surprises" not in self.options.checks:
             return
         self.runnable.require_right(self.samples.verdicts())
-        launches = self._laid_out(count, _keys(1 + secrets.randbelow(count)))
+        keys = iter(partial(secrets.randbits, 64), None)  # without an end
+        launches = self._laid_out(count, 1 + secrets.randbelow(count), keys)
         self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
         own = [*(arena.buffer for arena in launches[0][0].arenas), self.kernels.partial]
@@ -323,7 +313,7 @@ class Launches:
             raise self.runnable.wrong("surprises", "wrote to memory that is not its own")
         self.runnable.compare(launches, at_once=True)
 
-        launches = self._laid_out(count, _keys(2 + secrets.randbelow(count - 1)))
+        launches = self._laid_out(count, 2 + secrets.randbelow(count - 1), keys)
         self.runnable.make_ready(launches, with_inputs=False)
         case = self.runnable.case
         *arguments, last = [arguments_of(case, buffers.named) for buffers, _ in launches]
@@ -343,15 +333,12 @@ class Launches:
     def stamps(
         self, clocked: Program, pairs: int, known_plain_ns: float | None = None
     ) -> BlockSample:
-        """The stamps of one instrumented launch, and its slowdown.
-
-        Plain and instrumented launches take turns, so that drift does not appear as a slowdown,
-        unless the time of a plain launch is known.
-        """
+        """The stamps of one instrumented launch, and its slowdown. Unless the time of a plain one
+        is known, plain launches take turns with it, so that drift does not appear as a slowdown."""
         stamps = np.zeros((self.launch.blocks, STAMP_WORDS), np.uint64)
         clocked_ns, plain_ns = [], []
         memory = self.runnable.prepared
-        buffer = memory.allocate(self.launch.blocks * STAMP_BYTES)
+        buffer = memory.allocate(stamps.nbytes)
         for _ in range(pairs):
             self.backend.write(buffer, np.zeros_like(stamps))
             clocked_ns.append(self.once_ns(clocked, buffer))
@@ -386,11 +373,6 @@ def _with_decoys(count: int) -> int:
     return count + max(_LEAST_DECOYS, count // 4)
 
 
-def _keys(count: int) -> list[int]:
-    """Keys of launches without times."""
-    return [secrets.randbits(64) for _ in range(count)]
-
-
 class FunctionLaunches(Launches):
     """Calls of a function, each with its own inputs and each verified."""
 
@@ -404,11 +386,8 @@ class FunctionLaunches(Launches):
     def verify(self) -> None:
         super().verify()
         self._require_same_time()
-        if not self._is_growing():
-            return
-        # It may end: if only some results are kept.
         late_s = time.monotonic() + _LONG_S
-        while self._is_growing():
+        while self._is_growing():  # which may end: if only some results are kept
             kept = self._kept_bytes[_CACHING_CALLS:]
             enough = _ENDLESS_CALLS if time.monotonic() < late_s else _FEWER_CALLS
             if len(kept) >= enough:
@@ -451,15 +430,13 @@ class FunctionLaunches(Launches):
         problem, contract = self.runnable.case.problem, self.samples.contract
         numbers = problem.M * problem.K + problem.K * problem.N + problem.M * problem.N
         is_product = self.samples.is_matrix and "samples" in self.options.checks
-        is_small = numbers <= _LARGEST_FRESH
-        return is_product and is_small and trials.takes_whole_numbers(problem, contract)
+        if not is_product or numbers > _LARGEST_FRESH:
+            return False
+        return trials.takes_whole_numbers(problem, contract)
 
     def _called_ns(self, key: int, *, is_fresh: bool = False, cold: bool | None = None) -> float:
-        """A call on the sample of a key.
-
-        If it `is_fresh`, on whole numbers, which are no earlier inputs in another order: a function
-        could know these again, and put together C of what it has kept.
-        """
+        """A call on the sample of a key; if it `is_fresh`, on whole numbers, which are no earlier
+        inputs in another order: a function could put together C of what it has kept of these."""
         buffers, fresh = self.runnable.buffers, None
         launches = [(buffers, self.samples.draw(key))]
         self.runnable.make_ready(launches)
@@ -483,14 +460,6 @@ class FunctionLaunches(Launches):
                 f"order: {rows.size:,} of {len(C):,} rows of C wrong, first row {rows[0]:,}",
             )
         return taken_ns
-
-    def _incomplete(self) -> Callable[[], None]:
-        """Take a column out of A; what is returned completes it, right before a call."""
-        if "ready" not in self.options.checks:
-            return lambda: None
-        complete = self.samples.set_aside(self.runnable.buffers, self.runnable.case.kernel)
-        self.backend.synchronize()
-        return complete
 
     def _require_same_time(self) -> None:
         """`WrongError` if calls on fresh inputs take longer than the others.
@@ -525,8 +494,12 @@ class FunctionLaunches(Launches):
         return fresh_ns > _FRESH_SHARE * statistics.median(others) + least_ns
 
     def _clocked_ns(self, *, is_cold: bool) -> float:
-        function, complete = cast(Function, self.built.program), self._incomplete()
-        used = function.used_bytes if "growth" in self.options.checks else lambda: None
+        function = cast(Function, self.built.program)
+        checks, own = self.options.checks, (self.runnable.buffers, self.runnable.case.kernel)
+        # Until right before the call, A lacks a column.
+        complete = self.samples.set_aside(*own) if "ready" in checks else lambda: None
+        self.backend.synchronize()
+        used = function.used_bytes if "growth" in checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)
 
@@ -536,7 +509,7 @@ class FunctionLaunches(Launches):
             self._last_host_ns = float(time.perf_counter_ns() - started)
             return own_ns
 
-        takes = "returned" in self.options.checks  # else its result is taken late
+        takes = "returned" in checks  # else its result is taken late
         once = call._replace(run=run, take=call.take if takes else lambda: None)
         # Keep the device busy while the host makes the call, unless the host is being timed.
         held_ns = min(max(_HOLD_NS, _HOLD_SHARE * (self.host_ns or 0.0)), _LONGEST_HOLD_NS)
@@ -554,7 +527,7 @@ class FunctionLaunches(Launches):
             self._kept_bytes.append(after - before)
             self._between_bytes.append(before - (self._used_bytes or before))
         self._used_bytes = after
-        if "replaced" in self.options.checks and (name := function.replaced()):
+        if "replaced" in checks and (name := function.replaced()):
             raise self.runnable.wrong("replaced", f"replaced {name}, which matbench measures with")
         return taken_ns
 
@@ -566,11 +539,8 @@ class FunctionLaunches(Launches):
         return block
 
     def _is_growing(self) -> bool:
-        """Whether the last calls kept memory for a result each.
-
-        What was not used before a call and is after it counts. On a GPU, other programs' memory may
-        be in the numbers, too: then it grows between calls as well.
-        """
+        """Whether memory grew with each of the last calls by a result. On a GPU, other programs'
+        may be in the numbers, too: then it grows between calls as well."""
         kept, between = (took[_CACHING_CALLS:] for took in (self._kept_bytes, self._between_bytes))
         least = _KEPT_SHARE * self.runnable.result.data.nbytes
         others = sum(between[-_LAST_CALLS:]) if self.backend.info.kind == "gpu" else 0

@@ -24,11 +24,7 @@ import numpy.typing as npt
 
 from matbench.backends.protocol import Buffer
 from matbench.bench.device_kernels import (
-    OUTSIDE_BYTES,
-    OUTSIDE_C,
-    OUTSIDE_C_NARROW,
-    OUTSIDE_INPUTS,
-    OUTSIDE_NARROW,
+    GUARDS,
     OUTSIDE_WORKSPACE,
     UNWRITTEN,
     UNWRITTEN_NARROW,
@@ -47,17 +43,12 @@ _ALIGNMENT_BYTES = 4096  # views start at multiples of it
 #: Matrices of a batch start at multiples of it, as large allocations do: caches look up the lower
 #: bits of an address, and matrices at other places would collide less.
 PAGE_BYTES = 2**18
-#: What lies between matrices of a batch; its halves are NaN, too.
-_BETWEEN = OUTSIDE_WORKSPACE
 
 
 @dataclass
 class Extent:
-    """A matrix that is to be allocated: its lines of `width` words begin `pitch` words apart.
-
-    A word is one number, of 1, 2, 4 or 8 bytes. `guard` is the value of the words around it: by
-    default that of inputs, or of C.
-    """
+    """A matrix that is to be allocated: its lines of `width` words, of 1, 2, 4 or 8 bytes, begin
+    `pitch` words apart. `guard` is what the words around it are: by default as for inputs, or C."""
 
     name: str
     lines: int
@@ -67,10 +58,8 @@ class Extent:
     guard: int = 0
 
     def __post_init__(self) -> None:
-        if self.guard == 0:
-            narrow = {1: OUTSIDE_BYTES, 2: OUTSIDE_C_NARROW if self.name == "C" else OUTSIDE_NARROW}
-            wide = OUTSIDE_C if self.name == "C" else OUTSIDE_INPUTS
-            self.guard = narrow.get(self.word_bytes, wide)
+        of_C, of_inputs = GUARDS[self.word_bytes]
+        self.guard = self.guard or (of_C if self.name == "C" else of_inputs)
         self.words = self.lines * self.pitch
         self.nbytes = self.word_bytes * max(self.words, 1)  # an empty workspace has an address, too
         #: A word of the guard; one of 8 bytes is the value twice.
@@ -86,8 +75,9 @@ class Guarded(NamedTuple):
     data: Buffer
 
     def contents(self) -> npt.NDArray[Any]:
-        """Its words, on the host."""
-        words = np.empty(self.extent.words, f"u{self.extent.word_bytes}")
+        """Its words, on the host, in lines."""
+        shape = self.extent.lines, self.extent.pitch
+        words = np.empty(shape, f"u{self.extent.word_bytes}")
         self.arena.kernels.backend.read(self.data, words)
         return words
 
@@ -113,7 +103,7 @@ class Arena:
         self._left_out: Buffer | None = None  # of each page, in bytes
 
     def release(self) -> None:
-        for buffer in (self.buffer, *([] if self._left_out is None else [self._left_out])):
+        for buffer in filter(None, (self.buffer, self._left_out)):
             self.memory.free(buffer)
 
     def put(self, extent: Extent, start: int) -> Guarded:
@@ -125,28 +115,17 @@ class Arena:
         return self.matrices[-1]
 
     def hash(
-        self,
-        key: int,
-        without: Sequence[Guarded],
-        partial: Buffer,
-        *,
-        part: int,
-        more: bool,
-        also: Buffer | None = None,
+        self, key: int, without: Sequence[Guarded], *, part: int, more: bool, also: Buffer | None
     ) -> None:
-        """Start to hash all words but those of these matrices, and `also` another buffer's; see
-        `memory.cu`.
-
-        Afterwards, nothing on the device tells which these were. If there are several, they start
-        at pages.
-        """
+        """Start to hash all words but those of these matrices, which nothing on the device tells
+        afterwards, and `also` another buffer's. Several matrices start at pages."""
         start, count = self.kernels.start, self.buffer.nbytes // 4
-        result = key, partial, part
-        other = (self.buffer, 0) if also is None else (also, also.nbytes // 4)
+        result = key, self.kernels.partial, part
+        other, other_count = (self.buffer, 0) if also is None else (also, also.nbytes // 4)
+        rest = other, other_count, *result, int(more)
         if len(without) < 2:
             ends = [(m.start, m.start + m.extent.nbytes) for m in without] or [(0, 0)]
-            where = self.buffer, count, *ends[0], *other
-            start("memory.cu", "hash_words", *where, *result, int(more))
+            start("memory.cu", "hash_words", self.buffer, count, *ends[0], *rest)
         else:
             pages = np.zeros(-(-self.buffer.nbytes // PAGE_BYTES), np.uint32)
             for matrix in without:
@@ -157,8 +136,8 @@ class Arena:
             self._left_out = self._left_out or self.memory.allocate(pages.nbytes)
             write, params = self.kernels.backend.write, {"PAGE_BYTES": PAGE_BYTES}
             write(self._left_out, pages)
-            of_pages = self.buffer, count, self._left_out, *other
-            start("memory.cu", "hash_pages", *of_pages, *result, int(more), params=params)
+            where = self.buffer, count, self._left_out
+            start("memory.cu", "hash_pages", *where, *rest, params=params)
             write(self._left_out, np.zeros_like(pages))
         for extent, _, _, data in without:
             if extent.pitch > extent.width:
@@ -173,12 +152,9 @@ class Arena:
         content = np.empty(self.buffer.nbytes, np.uint8)
         self.kernels.backend.read(self.buffer, content)
         for extent, _, start, _ in self.matrices:
-            if extent.pitch == extent.width:
-                continue
             lines = content[start : start + extent.nbytes].view(f"u{extent.word_bytes}")
-            between = lines[: extent.words].reshape(-1, extent.pitch)[:, extent.width :]
-            changed = np.count_nonzero(between != extent.filled)
-            if changed:
+            between = lines[: extent.words].reshape(extent.lines, -1)[:, extent.width :]
+            if changed := np.count_nonzero(between != extent.filled):
                 s = "s" if changed > 1 else ""
                 found.append(f"wrote between the rows of {extent.name}: {changed:,} element{s}")
                 between[:] = extent.filled
@@ -248,17 +224,15 @@ class BatchArena(Arena):
     ) -> None:
         self.extents, self.most = extents, most
         self._pages = [-(-extent.nbytes // PAGE_BYTES) for extent in extents]
-        rows = [GUARD_ROWS * (extent.lines > 1) for extent in extents]  # a workspace is one line
-        lines = [extent.pitch * extent.word_bytes for extent in extents]
-        self._gaps = [
-            max(1, n * nbytes // PAGE_BYTES) for n, nbytes in zip(rows, lines, strict=True)
-        ]
+        # A workspace is one line.
+        gaps = (GUARD_ROWS * (e.lines > 1) * e.pitch * e.word_bytes for e in extents)
+        self._gaps = [max(1, nbytes // PAGE_BYTES) for nbytes in gaps]
         self._pages_of_set = sum(self._pages) + 2 * sum(self._gaps)
         super().__init__(memory, kernels, most * self._pages_of_set * PAGE_BYTES)
 
     def lay_out(self, count: int, random: Random) -> list[list[Guarded]]:
         """Sets whose matrices are at new places, in random order."""
-        self.kernels.fill(self.buffer, 0, self.buffer.nbytes // 4, _BETWEEN)
+        self.kernels.fill(self.buffer, 0, self.buffer.nbytes // 4, OUTSIDE_WORKSPACE)
         pages, gaps = self._pages * count, self._gaps * count
         places = iter(drawn_places(pages, gaps, count * self._pages_of_set, random))
         self.matrices.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -67,17 +68,13 @@ class Options(msgspec.Struct, frozen=True):
     @property
     def modes(self) -> set[TimingMode]:
         """The kinds of samples that are taken."""
-        hot: TimingMode = "hot graph" if self.graph else "hot"
-        taken: dict[TimingMode, bool] = {
-            "cold": self.cold, hot: self.hot, "rotating": self.rotating,
-        }  # fmt: skip
-        return {mode for mode, is_taken in taken.items() if is_taken}
+        kinds: tuple[TimingMode, ...] = "cold", "hot graph" if self.graph else "hot", "rotating"
+        return set(itertools.compress(kinds, (self.cold, self.hot, self.rotating)))
 
     @property
     def builds(self) -> tuple[Variant, ...]:
         """The builds of a kernel that are needed to measure it."""
-        clocked = self.timed and self.blocks
-        named = {"plain": True, "clocked": clocked}
+        named = {"plain": True, "clocked": self.timed and self.blocks}
         return tuple(variant for variant in VARIANTS if named.get(variant, variant in self.checks))
 
 

@@ -95,9 +95,7 @@ class Prepared(Memory):
         with contextlib.ExitStack() as unwind:
             unwind.callback(self.release)
             self.reference = self._upload(trials.reference, partial(self._again, "reference"))
-            self.given: DeviceTrial | None = None
-            if trials.given is not None:
-                self.given = self._upload(trials.given, partial(self._again, "given"))
+            self.given = trials.given and self._upload(trials.given, partial(self._again, "given"))
             #: What samples are made from; it shares what is equal with the reference.
             self.signed = self.reference
             signed, others = trials.signed, trials.others
@@ -221,14 +219,11 @@ class Prepared(Memory):
             uploaded = uploaded._replace(on_host=lambda: answers)
         if self.problem.workload != workloads.DEFAULT:
             return uploaded
-        if trial.C is not None:
-            uploaded = uploaded._replace(C=self.upload(trial.C.astype(dtype)))
-        if trial.scales is not None:
-            of_A, of_B = map(self.upload, trial.scales)
-            uploaded = uploaded._replace(scales=(of_A, of_B))
+        C = None if trial.C is None else self.upload(trial.C.astype(dtype))
+        scales = trial.scales and (self.upload(trial.scales[0]), self.upload(trial.scales[1]))
         R = self._answer(expected.astype(np.float64))
         S = R if trial.S is None or trial.S is trial.R else self._answer(trial.S)
-        return uploaded._replace(R=R, S=S)
+        return uploaded._replace(R=R, S=S, C=C, scales=scales)
 
     def _answer(self, values: oracle.Float64) -> Answer:
         key = secrets.randbits(64) if self.is_masked else 0

@@ -128,11 +128,9 @@ class Runnable:
         restored: bool = True,
         at_once: bool = False,
     ) -> None:
-        """New inputs for successive launches, and nothing left of others that these could use.
-
-        All memory but their results is hashed; without their inputs, if one of these will change.
-        `at_once`: they follow at once, without another wait of the host.
-        """
+        """New inputs for successive launches, which follow `at_once` if the host need not wait, and
+        nothing left of others that these could use. All memory but their results is hashed; without
+        their inputs, if one of these will change."""
         checks, program = self.options.checks, self.built.program
         program.prepare(self.arguments)
         for buffers, draw in launches:
@@ -193,10 +191,8 @@ class Runnable:
         restored: bool = True,
         why: str = "",
     ) -> Accuracy:
-        """Run once and check everything; C if it is for a `check`. `why` a wrong result is its.
-
-        All products of a batch are equal here, but not in samples.
-        """
+        """Run once and check everything; C if it is for a `check`. `why` a wrong result is its. All
+        products of a batch are equal here, but not in samples."""
         draw = Draw(trial)
         self.run(draw, launch, restored=restored)
         self.compare([(self.buffers, draw)], accuracy=True)

@@ -20,7 +20,7 @@ import numpy as np
 from matbench import workloads
 from matbench.backends.protocol import Argument, Buffer
 from matbench.bench import kernel_arguments
-from matbench.bench.device_kernels import THREADS, UNWORKED, UNWRITTEN
+from matbench.bench.device_kernels import ANY, THREADS, UNWORKED, UNWRITTEN
 from matbench.bench.matrices import Arena, Buffers, Guarded, aligned
 from matbench.bench.options import CHECKS
 from matbench.bench.prepared import DeviceTrial, Prepared
@@ -169,7 +169,7 @@ class Samples:
                 self._start(
                     "sum_compare", C.data, C.extent.words, int(trial.dtype == np.float32), sums,
                     blocks, int(self.signed and draw.is_changed), bound.of_S, bound.of_T,
-                    bound.added, self.partial, grid=1,
+                    bound.added, self.partial, size=1,
                 )  # fmt: skip
             # Add up what the blocks report, and seal it against forgery.
             if len(self._sealed) == _RESULTS:
@@ -177,7 +177,7 @@ class Samples:
             seal, hashed, self._is_hashed = secrets.randbits(64), self._is_hashed, False
             self.kernels.start(
                 "memory.cu", "seal", self.partial, blocks, compared, int(hashed), seal,
-                self.results, len(self._sealed), problem.M * N, oracle.MOST_EXCESS, blocks=1,
+                self.results, len(self._sealed), problem.M * N, oracle.MOST_EXCESS, size=1,
             )  # fmt: skip
             self._sealed.append((draw, seal, hashed, item))
 
@@ -191,13 +191,11 @@ class Samples:
                 own = [matrix for matrix in left_out if matrix.arena is arena]
                 without.setdefault(arena, []).extend(own)
         key = secrets.randbits(64)
-        self._hashes = [
-            partial(arena.hash, key, matrices, self.partial, more=number > 0,
-                    also=None if number else self._orders)
-            for number, (arena, matrices) in enumerate(without.items())
-        ]  # fmt: skip
-        for start in self._hashes:
-            start(part=_BEFORE)
+        self._hashes = []
+        for number, (arena, matrices) in enumerate(without.items()):
+            also = None if number else self._orders
+            self._hashes.append(partial(arena.hash, key, matrices, more=number > 0, also=also))
+            self._hashes[-1](part=_BEFORE)
 
     def hash_after(self) -> None:
         """The same after them; the next verdict says whether anything has changed."""
@@ -246,11 +244,11 @@ class Samples:
             rows, terms, columns, (R, R_key) = problem.M, problem.K, problem.N, trial.R
         where = secrets.randbelow(rows), secrets.randbelow(terms), terms, columns, problem.alpha
         given = trial.inputs[0], trial.inputs[-1], R, R_key, *where, *self._scales(trial)
-        self._start("alter", *given, 0, self.saved, grid=1)
+        self._start("alter", *given, 0, self.saved, size=1)
         try:
             yield
         finally:
-            self._start("alter", *given, 1, self.saved, grid=1)
+            self._start("alter", *given, 1, self.saved, size=1)
 
     def set_aside(
         self, buffers: Buffers, kernel: Kernel, *, whole: bool = False
@@ -299,12 +297,9 @@ class Samples:
         self._write(buffers, draw, _key_of(draw.key, item))
         of_integers = {"cubes": cubes.trial, "reverse": reverse.trial}.get(problem.workload)
         if of_integers is not None:
-            return of_integers("sample", self._read(buffers.inputs[0], "i4"))
+            return of_integers("sample", buffers.inputs[0].contents().view("i4"))
         kind = np.float64 if storage == "float64" else np.float32
-        a, b = (
-            decoded(self._read(matrix, f"u{matrix.extent.word_bytes}"), storage).astype(kind)
-            for matrix in buffers.inputs
-        )
+        a, b = (decoded(one.contents(), storage).astype(kind) for one in buffers.inputs)
         if problem.workload == "dot":
             return dot.sample_trial(a, b, typical=self.signed)
         made = oracle.Trial("sample", (a, b))
@@ -313,18 +308,13 @@ class Samples:
             for name, matrix, at in zip("AB", buffers.scales, buffers.scale_places, strict=True):
                 rows, columns = map(np.arange, scaling.shape(contract.scales, name, problem))
                 offsets = np.add.outer(rows * at.row_step, columns * at.column_step)
-                factors.append(self._read(matrix, "f4").ravel()[offsets])
+                factors.append(matrix.contents().view("f4").ravel()[offsets])
             made = made._replace(scales=(factors[0], factors[1]))
         count = problem.M + problem.N + problem.K
         order = matmul.DrawnOrder(*(np.empty(count, kind) for kind in ("i4", "f4", "i4")))
         for buffer, values in zip(self._order, order, strict=False):
             self.backend.read(buffer, values)
         return matmul.sample_trial(problem, contract, draw.trial.on_host(), made, order)
-
-    def _read(self, matrix: Guarded, dtype: str) -> oracle.Array:
-        values = np.empty((matrix.extent.lines, matrix.extent.pitch), dtype)
-        self.backend.read(matrix.data, values)
-        return values
 
     # -- launches of `samples.cu` --------------------------------------------------------------
 
@@ -374,7 +364,7 @@ class Samples:
         self,
         entry: str,
         *arguments: Argument,
-        grid: int | None = None,
+        size: int = ANY,
         reads_C: bool = False,
         accuracy: bool = False,
     ) -> None:
@@ -385,7 +375,7 @@ class Samples:
             params |= {"f8": {"DOUBLE_C": 1}, "i4": {"INT_C": 1}}.get(self.given.dtype.str[1:], {})
         if accuracy:
             params |= {"ACCURACY": 1}
-        self.kernels.start(self._file, entry, *arguments, blocks=grid, params=params)
+        self.kernels.start(self._file, entry, *arguments, size=size, params=params)
 
 
 def _key_of(key: int, item: int) -> int:

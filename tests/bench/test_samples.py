@@ -283,7 +283,7 @@ def test_a_hash_ends_at_the_last_byte(word_bytes: int, offset: int, kernels: Dev
         hashes = []
         for value in (1, 2):
             kernels.fill(C.arena.buffer, C.start // word_bytes + 7 + offset, 1, value, word_bytes)
-            C.arena.hash(5, [C], kernels.partial, part=0, more=False)
+            C.arena.hash(5, [C], part=0, more=False, also=None)
             reports = np.empty((kernels.blocks, 3), np.uint64)
             kernels.backend.read(kernels.partial, reports)
             hashes.append(reports[:, 0].sum())

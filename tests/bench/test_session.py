@@ -231,7 +231,7 @@ def test_sets_lie_elsewhere_in_each_batch_unless_there_is_no_chance(
     def recorded(checks: Any) -> Any:
         taken = Launches(checks)
         for sets in (3, 5, 5):
-            arena = taken._laid_out(sets, range(sets))[0][0].C.arena
+            arena = taken._laid_out(sets, sets, count())[0][0].C.arena
             places.append([one.start for one in arena.matrices if one.extent.name == "C"][:sets])
             laid_out.append((arena.buffer, len(arena.matrices)))
         return Times()

@@ -271,9 +271,8 @@ class OpenCLBackend(Backend):
         self.device = device = offered()[info.index]
         self.cache = cache
         self.context = cl.Context([device])
-        self.queue = cl.CommandQueue(
-            self.context, properties=cl.command_queue_properties.PROFILING_ENABLE
-        )
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self.queue = cl.CommandQueue(self.context, properties=profiling)
         self.flush_area: Any = None
         self.rate: float | None = None
         version = re.search(r"OpenCL C (\d+)\.(\d+)", device.opencl_c_version)

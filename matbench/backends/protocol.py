@@ -232,8 +232,7 @@ class Backend(Protocol):
         """Current clocks, temperature and load, as far as they are known."""
 
     def energy_j(self) -> float | None:
-        """The energy that the device has used since its driver was loaded, in joules, from its own
-        counter; None if it has none."""
+        """The joules used since its driver was loaded, by its own counter; None if it has none."""
         return None
 
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:

@@ -264,5 +264,5 @@ class CudaBackend(Backend):
             driver().Context.pop()
 
 
-#: What makes a program of a kernel that is none of machine code, by its kind.
+#: What makes a program of what is no module of machine code, by the kernel's kind.
 _BUILDERS = {PYTHON: CudaBackend._python, HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas}

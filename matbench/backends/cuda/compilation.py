@@ -290,11 +290,6 @@ class Compiled(NamedTuple):
     variable_bytes: int
     said: str = ""
 
-    @property
-    def architecture(self) -> str:
-        """That of the machine code: `sm_90a`."""
-        return self.request.virtual_and_real[1]
-
 
 def compiled(
     kernel: Kernel,

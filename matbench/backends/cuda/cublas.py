@@ -100,6 +100,7 @@ class Baseline(Program):
         links = [f"-L{at.parent}", f"-Wl,--no-as-needed,-rpath,{at.parent}", f"-l:{at.name}"]
         made = libraries.prepare(kernel, params, target, cache, links)
         self.code = libraries.loaded(kernel, made)
+        self.bound = partial(libraries.bound, self.code, "cuBLAS", handles=library.handles)
         if lacks := self._text("baseline_lacks"):
             raise LackingError(lacks)
         self.chooses = _CHOOSE(self._fastest)  # kept: C++ has its address
@@ -120,11 +121,8 @@ class Baseline(Program):
         return (said or b"").decode()
 
     def call(self, launch: Launch, arguments: Sequence[Argument]) -> Call:
-        from matbench.backends.functions import libraries
-
         given = [Address(a.matrix.handle, a) if isinstance(a, Array) else a for a in arguments]
-        run = libraries.bound(self.code, "cuBLAS", given, self.cublas.handles)
-        return Call(run, program=self, arguments=arguments)
+        return Call(self.bound(given), program=self, arguments=arguments)
 
     def _fastest(self, count: int, nbytes: int, launch: Callable[..., int], context: int) -> int:
         """The number of the fastest launch of those that work, 0 if none does; they write to memory

@@ -47,7 +47,8 @@ def disassembled(
     code = compilation.compiled_by_nvcc(capability, kernel, params, cache)
     key = repr(("nvdisasm", hashlib.sha256(code.cubin).hexdigest(), code.entry))
     listing = cache.get_or_make(key, lambda: _listing(code.cubin, code.entry).encode())
-    return Disassembly(bytes(listing).decode(), code.entry, code.architecture, code.resources)
+    real = code.request.virtual_and_real[1]
+    return Disassembly(bytes(listing).decode(), code.entry, real, code.resources)
 
 
 def _listing(cubin: bytes, entry: str) -> str:

@@ -201,8 +201,7 @@ class Catalogue:
         known = {name: kernel for name, kernel in every.items() if kernel.workload in computed}
         chosen: dict[str, Kernel] = {}
         for pattern in asked:
-            names = fnmatch.filter(known, pattern)
-            if not names:
+            if not (names := fnmatch.filter(known, pattern)):
                 there = ", ".join(known) or f"none for {', '.join(computed)}"
                 other = every.get(pattern)
                 wrong = f"it computes {other.workload}" if other else "no such baseline"

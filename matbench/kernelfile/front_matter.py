@@ -508,9 +508,7 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
     if "[...]" in where and keys[0] in ("sweep", "tune", "let", "model"):
         inside = table[keys[0]].items()  # msgspec does not say which key
         keys += [key for key, value in inside if not tables.fits(value, keys[0], key)][:1]
-    unknown = re.search(r"unknown field `(.*?)`", reason)
-    name = ".".join(keys)
-    if unknown:
+    if unknown := re.search(r"unknown field `(.*?)`", reason):
         known = (LaunchRules if keys else FrontMatter).__struct_fields__
         near = difflib.get_close_matches(unknown[1], known, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
@@ -520,4 +518,4 @@ def _explained(message: str, table: dict[str, Any]) -> tuple[str, list[str]]:
         texts = [text for each in (kind, *get_args(kind)) for text in get_args(each)]
         choices = ", ".join(text for text in texts if isinstance(text, str) and text != "baseline")
         reason = f"unknown value {reason.split()[-1]}; known: {choices}"
-    return f"`{name}`: {reason}" if name else reason, keys
+    return f"`{'.'.join(keys)}`: {reason}" if keys else reason, keys

@@ -82,8 +82,7 @@ def place(version: Version) -> tuple[Path, str]:
 
 def commit(asked: str, revision: str, root: Path) -> str:
     """The commit that a revision names; `UsageError` if there is none."""
-    found = programs.git_commit(revision, root)
-    if found is None:
+    if (found := programs.git_commit(revision, root)) is None:
         hint = "in CI, fetch it first (`fetch-depth: 0` in actions/checkout)"
         raise UsageError(f"{asked:.200}: no such revision; {hint}")
     return found

@@ -312,8 +312,7 @@ class Entry(NamedTuple):
 
 def entry_named(text: str) -> Entry | None:
     """The entry that a text names; None if it is not one."""
-    match = _ENTRY.fullmatch(text.strip())
-    if match is None:
+    if (match := _ENTRY.fullmatch(text.strip())) is None:
         return None
     arguments = pieces(match[2]) if match[2] and match[2].strip() else ()
     if not all(argument and _ARGUMENT.fullmatch(argument) for argument in arguments):

@@ -41,8 +41,7 @@ def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
 
 def _number(text: str) -> int | None:
     """A whole number, one with a suffix (`4k`), or a power of two written as `2^28`."""
-    match = _NUMBER.fullmatch(text)
-    if match is None:
+    if (match := _NUMBER.fullmatch(text)) is None:
         return None
     if match["exponent"]:
         return 1 << int(match["exponent"])

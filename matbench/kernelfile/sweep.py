@@ -99,17 +99,15 @@ def allowed(
 
 
 def cases(
-    kernels: Iterable[Kernel], problems: Iterable[Problem], overrides: Space, device: DeviceInfo
+    kernels: Sequence[Kernel], problems: Sequence[Problem], overrides: Space, device: DeviceInfo
 ) -> list[Case]:
     """All cases on one device; each kernel takes the problems of its own workload.
 
     They are ordered by problem, and then by how kernels read their inputs, so that inputs are
     generated and uploaded once.
     """
-    kernels = list(kernels)
     readings = list(dict.fromkeys(kernel.contract for kernel in kernels))
-    kernels.sort(key=lambda kernel: readings.index(kernel.contract))
-    problems = list(problems)
+    kernels = sorted(kernels, key=lambda kernel: readings.index(kernel.contract))
     wanted = [(kernel, _computed(kernel, problems)) for kernel in kernels]
     pairs = [(kernel, problem) for problem in problems for kernel, own in wanted if problem in own]
     count = sum(math.prod(map(len, _space(kernel, overrides).values())) for kernel, _ in pairs)

@@ -59,21 +59,20 @@ class Table:
         self.shown = shown
         self.given = given
         self.beside_name = Path(shown).with_suffix(".toml").name
-        self.first_line = 1
         self.lines: list[str] = []
         fence = FENCE.search(source)
-        if fence is None and (opened := _OPEN.search(source)):
-            line = source.count("\n", 0, opened.start()) + 1
-            self.fail("front matter is not closed; end it with a line `// ///`", line)
+        opened = fence or _OPEN.search(source)
+        self.first_line = source.count("\n", 0, opened.start()) + 1 if opened else 1
+        if opened is not None and fence is None:
+            self.fail("front matter is not closed; end it with a line `// ///`", self.first_line)
         if fence is not None and beside is not None:
-            line = source.count("\n", 0, fence.start()) + 1
-            self.fail(f"front matter here and in {beside.shown}; keep only one", line)
+            self.fail(f"front matter here and in {beside.shown}; keep only one", self.first_line)
         self.is_fenced = fence is not None
         self.is_there = self.is_fenced or beside is not None
         if beside is not None:
             self.shown, self.lines = beside.shown, beside.text.split("\n")
         elif fence is not None:
-            self.first_line = source.count("\n", 0, fence.start("body")) + 1
+            self.first_line += 1
             lines = fence["body"].splitlines()
             self.lines = [line.removeprefix(fence["mark"]).removeprefix(" ") for line in lines]
         text = "\n".join(self.lines)
@@ -107,8 +106,7 @@ class Table:
         """The line that sets the last of `keys`, inside its table if it has one."""
         line, table = 0, ""
         for number, text in enumerate(self.lines):
-            header = re.match(r"\s*\[\s*([\w.-]+)\s*\]", text)
-            if header:
+            if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", text):
                 table = header[1]
                 if keys == (table,):
                     line = number

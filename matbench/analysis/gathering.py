@@ -23,9 +23,6 @@ def gathered(
     return told_apart([merge(repeats) for repeats in sets(kept)], environments)
 
 
-# Attempts, of which a resumed run continues the last
-
-
 class CaseKey(NamedTuple):
     """Identifies a case: its source, parameters, problem (with inputs and seed) and device.
 
@@ -139,9 +136,6 @@ def _widened(timing: Timing | None, others: Sequence[Timing | None]) -> Timing |
         rounds=tuple(len(other.samples_ns) for other, _ in every if other.samples_ns),
         interval_ns=(min(ends), max(ends)),
     )
-
-
-# Devices of the same name
 
 
 def told_apart(

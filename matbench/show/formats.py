@@ -86,9 +86,6 @@ def prose(lines: Sequence[str], fmt: str) -> str:
     return ("\n\n" if fmt in _MARKDOWN else "\n").join(escape(line, fmt) for line in lines)
 
 
-# CSV
-
-
 def csv_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Titles and rows, without a final newline."""
     out = io.StringIO()
@@ -108,9 +105,6 @@ def _csv_value(value: object) -> object:
         return value
     text = safe.lines(value)
     return f"'{text}" if _FORMULA.match(text) else text  # so that a spreadsheet shows it as it is
-
-
-# JUnit XML
 
 
 def junit(cases: Sequence[JUnitCase]) -> str:

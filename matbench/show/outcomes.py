@@ -177,9 +177,6 @@ def _without_result(table: DeviceRanking) -> tuple[list[Group], set[int]]:
     return groups, {id(row) for cases in repeated for row in cases}
 
 
-# Rows
-
-
 def row_of(row: Ranked, among: Sequence[Ranked] | None = None) -> Row:
     """`among` is its ranking: on a CPU, where doubts are usual, only those are told that leave open
     which of it is the fastest."""
@@ -249,9 +246,6 @@ def _drift(timing: Timing | None) -> tuple[str, ...]:
     shift = statistics.drift(timing.samples_ns, ranking.spread(timing))
     told = f"drifting: {shift:+.1%} from the first to the last third of the samples"
     return (told,) if shift else ()
-
-
-# Columns
 
 
 def _remarks(row: Ranked) -> str:

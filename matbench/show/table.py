@@ -280,11 +280,8 @@ def section(
     )
 
 
-# Notes below a table, each text once, with the number that rows cite
-
-
 class Footnotes:
-    """Texts in the order of their first mention.
+    """Texts below a table in the order of their first mention, each with the number that rows cite.
 
     Notes that differ only in their numbers become one text with ranges.
     """

@@ -19,9 +19,6 @@ def is_known(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
-# Times
-
-
 def durations(times_ns: Iterable[float | None]) -> Formatter:
     """One unit and one number of decimals for all: 3 or 4 significant digits of the smallest.
 
@@ -47,9 +44,6 @@ def duration(time_ns: float | None) -> str:
 def _decimals(value: float, digits: int) -> int:
     """The decimals that give `value`, at least 1, so many significant digits."""
     return max(0, digits - len(str(int(value))))
-
-
-# Shares and ratios
 
 
 def percent(part: float | None) -> str:
@@ -111,9 +105,6 @@ def error(value: float | None) -> str:
     if not is_known(value):
         return UNKNOWN
     return re.sub(r"e([+-])0*(\d+)$", r"e\1\2", f"{value:.1e}").replace("e+", "e") if value else "0"
-
-
-# Plain numbers, bytes and rates
 
 
 def count(value: float | None) -> str:

@@ -80,9 +80,9 @@ class Session:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         known, asked = self._prepared, (problem, contract)
         if known is not None:
-            if not known.is_spoiled and (known.problem, known.contract) == asked:
+            if self._samples and not known.is_spoiled and (known.problem, known.contract) == asked:
                 return
-            self._prepared = None
+            self._prepared = self._samples = None
             known.release()
         self._prepared = Prepared(
             self.kernels, problem, contract, self.cache, guards=self.options.guarded,

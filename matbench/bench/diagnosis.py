@@ -139,9 +139,7 @@ def _imprecise(C: Array, trial: Trial, bound: Bound, case: Case) -> str | None:
         return None
     # Of inputs of b bits it is about 0.47·2^−b, whatever K: errors of sums grow with √K.
     bits = round(-float(np.log2(error / 0.47)))
-    if not _LEAST_BITS <= bits <= _MOST_BITS:
-        return None
-    return _like_rounded(bits, case)
+    return _like_rounded(bits, case) if _LEAST_BITS <= bits <= _MOST_BITS else None
 
 
 def _of_lower_precision(C: Array, trial: Trial, case: Case) -> str | None:
@@ -241,9 +239,8 @@ def region(wrong: Mask, params: Mapping[str, int]) -> str | None:
     if wrong.all():
         return "every element"
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
-    is_vector = 1 in wrong.shape
     found = (
-        (None if is_vector else _edge(wrong, params))
+        (None if 1 in wrong.shape else _edge(wrong, params))
         or _periodic(wrong)
         or ((right := _periodic(~wrong)) and f"right only in {right}")
     )
@@ -398,8 +395,7 @@ def _of_terms(C: Array, A: Float64, B: Float64) -> Iterator[tuple[str, Float64, 
             return
         for many in np.unique(whole[whole != 1]):
             member = whole == many
-            terms = _run(member, "term") or _repeated(member, "term")
-            terms = terms or f"{member.sum()} terms"
+            terms = _run(member, "term") or _repeated(member, "term") or f"{member.sum()} terms"
             twice = "twice" if many == 2 else f"{many:g} times"
             said.append(f"adds {terms} {twice}" if many else f"leaves out {terms}")
         yield f"of K, it {' and '.join(said)}", A * whole, B

@@ -80,9 +80,9 @@ class Session:
         """Draw the inputs, load or compute the reference, and upload them; once per problem."""
         known, asked = self._prepared, (problem, contract)
         if known is not None:
-            if not known.is_spoiled and (known.problem, known.contract) == asked:
+            if self._samples and not known.is_spoiled and (known.problem, known.contract) == asked:
                 return
-            self._prepared = None
+            self._prepared = self._samples = None
             known.release()
         self._prepared = Prepared(
             self.kernels, problem, contract, self.cache, guards=self.options.guarded,
@@ -192,15 +192,14 @@ class Session:
         """A case on its buffers. If it is not found right, shared ones are made again, because the
         kernel may have overwritten them, and its workspaces are released with them."""
         self.prepare(case.problem, contract or case.kernel.contract)
-        prepared, samples = self._prepared, self._samples
-        assert prepared is not None
+        samples = self._samples
         assert samples is not None
         try:
-            runnable = Runnable(prepared, samples, case, built, self.options)
+            runnable = Runnable(samples.prepared, samples, case, built, self.options)
             yield runnable
             runnable.release()
         except BaseException:
-            prepared.is_spoiled = True
+            samples.prepared.is_spoiled = True
             raise
 
     def _as_it_reads(self, case: Case) -> Case:

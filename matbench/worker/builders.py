@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
 from typing import Any
 
 from matbench import signals
@@ -35,9 +35,7 @@ class Builders:
         self._own: set[_Model] = set()
         self._threads = ThreadPoolExecutor(count)
         self._processes = [WorkerProcess() for _ in range(count)]
-        self._free: SimpleQueue[WorkerProcess] = SimpleQueue()
-        for process in self._processes:
-            self._free.put(process)
+        self._free = deque(self._processes)  # never empty: there are as many threads
 
     def start(self, device: DeviceInfo, cases: Iterable[Case], variants: Variants) -> None:
         """Start compiling every distinct build of these cases, in order."""
@@ -58,11 +56,11 @@ class Builders:
     @signals.defer_interrupts()
     def _begun(self, task: Callable[..., None], *args: Any) -> Future[None]:
         def build() -> None:
-            process = self._free.get()
+            process = self._free.popleft()
             try:
                 process.call(task, *args, timeout_s=self.deadline_s)
             finally:
-                self._free.put(process)
+                self._free.append(process)
 
         return self._threads.submit(build)
 

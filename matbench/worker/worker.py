@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
+#: Receives a case's label and its device when a visit begins.
+Begin = Callable[[str, str], None]
 
 #: How many devices work at the same time.
 _MOST_DEVICES = 64
@@ -307,12 +308,10 @@ class Worker:
         before_ns = time.perf_counter_ns()
         with self._failing(_CLOCK):
             now_ns, agrees = self.process.call(_clock_ns, timeout_s=_CLOCK.deadline_s)
-        late_ns = time.perf_counter_ns() - now_ns
-        if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
-            self.process.kill()
-            raise CaseError(
-                "the clock of its process is no longer the system's: the kernel changed it"
-            )
+            late_ns = time.perf_counter_ns() - now_ns
+            if not agrees or now_ns < before_ns - _CLOCK_NS or late_ns < -_CLOCK_NS:
+                said = "the clock of its process is no longer the system's: the kernel changed it"
+                raise CaseError(said, fatal=True)
 
     @contextmanager
     def _failing(self, step: _Step) -> Iterator[None]:
@@ -358,17 +357,13 @@ def results(
             yield task, do(group.devices[0], task)
 
 
-class CaseRunner(Protocol):
+class CaseRunner(AbstractContextManager[Any], Protocol):
     """What measures the cases of a sweep: workers of this machine, or of others."""
 
-    def __enter__(self) -> Any: ...
-    def __exit__(self, *_: object) -> None: ...
     def start(self, devices: Iterable[DeviceInfo]) -> None: ...
     def build_ahead(self, cases: Sequence[tuple[DeviceInfo, Case]]) -> None: ...
     def renew(self) -> None: ...
-    def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
-    ) -> Iterator[Visit]: ...
+    def measured(self, groups: Iterable[TaskGroup[Case]], begin: Begin) -> Iterator[Visit]: ...
 
 
 class WorkerPool(AbstractContextManager["WorkerPool"]):
@@ -428,11 +423,8 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
             groups, lambda info, task: do(self.worker(info, kernel), task), self._threads
         )
 
-    def measured(
-        self, groups: Iterable[TaskGroup[Case]], begin: Callable[[str, str], None]
-    ) -> Iterator[Visit]:
-        """Measure all cases of the groups, in rounds; when a visit begins, `begin` is called with
-        the case's label and its device."""
+    def measured(self, groups: Iterable[TaskGroup[Case]], begin: Begin) -> Iterator[Visit]:
+        """Measure all cases of the groups, in rounds."""
 
         def visit(device: DeviceInfo, rounds: Rounds) -> Visit | None:
             which = rounds.next()

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -65,7 +66,7 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-class _PyOpenCL:
+class _PyOpenCL(ModuleType):
     """The package, imported when it is first used; `UnavailableError` if it is missing."""
 
     def __getattr__(self, name: str) -> Any:
@@ -79,7 +80,7 @@ class _PyOpenCL:
         return getattr(pyopencl, name)
 
 
-cl: Any = _PyOpenCL()
+cl: Any = _PyOpenCL("pyopencl")
 
 
 @cache

@@ -25,6 +25,7 @@ from support.paths import FUNCTIONS, programs
 
 import matbench as api
 from matbench import backends
+from matbench.backends import opencl
 from matbench.backends.functions import calls, isolated
 from matbench.backends.functions.calls import ISOLATED, TRUSTED
 from matbench.backends.functions.loading import Originals
@@ -338,6 +339,9 @@ def test_a_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(FunctionLaunches, "verify", lambda _: None)
         assert originals.replaced() == "matbench.bench.launches.FunctionLaunches.verify"
+    with monkeypatch.context() as patched:
+        patched.setattr(opencl, "cl", None)
+        assert originals.replaced() == "matbench.backends.opencl.cl"
     assert originals.replaced() is None
 
 

@@ -11,6 +11,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from matbench import cache
@@ -122,7 +123,7 @@ class Originals:
                 self._known += [
                     (owner, owned, name, value)
                     for name, value in list(vars(owner).items())
-                    if callable(value) or isinstance(value, property)
+                    if callable(value) or isinstance(value, (property, ModuleType))
                 ]
 
     def replaced(self) -> str | None:

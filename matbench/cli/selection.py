@@ -284,12 +284,11 @@ class Adopter(ExitStack):
 def foreign_text(path: Path, text: str | None) -> str | None:
     """The text of a kernel file without front matter, or the one in its place; None if it has any,
     or is no file."""
+    if text is None and (not path.is_file() or path.with_suffix(".toml").exists()):
+        return None
     if path.suffix in (*front_matter.COMPILED, ".json") or python_file.is_python(str(path)):
         return None
-    if text is None:
-        if not path.is_file() or path.with_suffix(".toml").exists():
-            return None
-        text = front_matter.decoded(catalogue.read(path, str(path)), str(path))
+    text = text or front_matter.decoded(catalogue.read(path, str(path)), str(path))
     return text if tables.FENCE.search(text) is None else None
 
 

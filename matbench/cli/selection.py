@@ -18,7 +18,6 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from matbench import backends, workloads
-from matbench.backends import host
 from matbench.backends.protocol import UnavailableError
 from matbench.cli import registry
 from matbench.cli.console import say
@@ -425,4 +424,4 @@ def _host_of(kernel: Kernel) -> tuple[DeviceInfo, str | None]:
     try:
         return backends.host_device(kernel.kind.backend), None
     except UnavailableError as error:
-        return host.devices()[0], str(error)
+        return backends.devices("host")[0], str(error)

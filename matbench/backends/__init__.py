@@ -134,7 +134,7 @@ def bind_to(info: DeviceInfo) -> None:
 
 def near(listed: str) -> set[int]:
     """The numbers in a list as Linux writes it: `0-3,8`."""
-    ranges = (part.partition("-") for part in listed.split(",") if part)
+    ranges = (part.partition("-") for part in listed.strip().split(",") if part)
     return {n for low, _, high in ranges for n in range(int(low), int(high or low) + 1)}
 
 

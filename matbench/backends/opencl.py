@@ -469,8 +469,8 @@ class OpenCLBackend(Backend):
     def ticks_per_ns(self, stamps: npt.NDArray[np.uint64]) -> float:
         """The rate of the device clock against the host's over 50 ms; measured once."""
         if self.rate is None:
-            unit = f"__kernel void read(__global ulong *t) {{ *t = {self.clock_expression}; }}"
-            kernel = cl.Kernel(self._compiled(unit, [])[0], "read")
+            unit = f"__kernel void tick(__global ulong *t) {{ *t = {self.clock_expression}; }}"
+            kernel = cl.Kernel(self._compiled(unit, [])[0], "tick")
             target = self.allocate(8)
             readings = []
             for pause_s in (0.0, 0.0, 0.05):  # the first one warms up

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +20,7 @@ from matbench.backends.protocol import Argument, Backend, Buffer, Program
 from matbench.cache import kept
 from matbench.errors import BuildError, CaseError
 from matbench.kernelfile import signature
-from matbench.model import Kernel, Launch, LaunchRules, Parameter
-
-Params = Mapping[str, int]
+from matbench.model import Kernel, Launch, LaunchRules, Parameter, Params
 
 # Quiet NaNs with payloads that arithmetic does not make. Each place has its own: some devices keep
 # payloads in arithmetic, so a stray value written to a guard must differ from the guard, and the
@@ -80,13 +77,14 @@ class DeviceKernels:
     def program(self, file: str, entry: str, params: Params = _NONE) -> Program:
         key = file, entry, tuple(params.items())
         if key not in self.programs:
-            self.programs[key] = self.backend.build(device_kernel(file, entry), dict(params))
+            self.programs[key] = self.backend.build(device_kernel(file, entry), params)
         return self.programs[key]
 
     def start(
         self, file: str, entry: str, *given: Argument, size: int = ANY, params: Params = _NONE
     ) -> None:
-        """Launch a kernel with these arguments, in enough blocks for `size` elements."""
+        """Launch a kernel with these arguments, in enough blocks for `size` elements: 1
+        is one block, whatever it works on."""
         blocks = min(self.blocks, max(1, -(-size // THREADS)))
         launch = Launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1))
         self.program(file, entry, params).launch(launch, given)

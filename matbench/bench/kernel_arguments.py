@@ -69,8 +69,9 @@ def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
         if isinstance(given, Box):
             storage, place, _, batch = matrix(kernel, problem, given.matrix)
             shape, box = (batch, place.lines, place.width), (1, given.rows, given.columns)
-            first = int(kernel.batch == batch == 1)
-            found.append(TensorMap(buffers[given.matrix], storage, shape[first:], box[first:]))
+            without = int(kernel.batch == batch == 1)  # the dimension of a batch
+            of_box = shape[without:], box[without:]
+            found.append(TensorMap(buffers[given.matrix], storage, *of_box))
         elif not isinstance(given, str):
             found.append(given)
         elif given not in buffers:
@@ -90,9 +91,9 @@ def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array
     steps = place.row_step, place.column_step
     if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
         shape, steps = shape[::-1], steps[::-1]
-    first = int(kernel.batch == batch == 1)
-    all_steps = place.lines * place.pitch, *steps
-    return Array(buffer, storage, (batch, *shape)[first:], all_steps[first:])
+    if kernel.batch == batch == 1:
+        return Array(buffer, storage, shape, steps)
+    return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
 
 
 def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -68,8 +67,11 @@ class Options(msgspec.Struct, frozen=True):
     @property
     def modes(self) -> set[TimingMode]:
         """The kinds of samples that are taken."""
-        kinds: tuple[TimingMode, ...] = "cold", "hot graph" if self.graph else "hot", "rotating"
-        return set(itertools.compress(kinds, (self.cold, self.hot, self.rotating)))
+        hot: TimingMode = "hot graph" if self.graph else "hot"
+        taken: dict[TimingMode, bool] = {
+            "cold": self.cold, hot: self.hot, "rotating": self.rotating,
+        }  # fmt: skip
+        return {mode for mode, is_taken in taken.items() if is_taken}
 
     @property
     def builds(self) -> tuple[Variant, ...]:

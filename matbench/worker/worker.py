@@ -164,8 +164,9 @@ class Worker:
         self._warnings: dict[BuildKey, tuple[str, ...]] = {}
         self._refused: dict[tuple[BuildKey, Variants | None], BuildError] = {}
 
-    def measure(self, case: Case, which: Round = FIRST) -> Outcome:
-        """Build, check and time one case, in one round; later ones do not build and check it."""
+    def measure(self, case: Case, which: Round = FIRST, *, is_timed: bool = True) -> Outcome:
+        """Build, check and, if it `is_timed`, time one case, in one round; later ones do not build
+        and check it."""
         from matbench.bench.session import Session
 
         is_ready = which.number > 1 and not self._is_replaced
@@ -175,7 +176,10 @@ class Worker:
         # What a kernel prints is shown once, not in each round.
         step = self._running._replace(is_heard=which.number == 1)
         try:
-            outcome = self._do(step, Session.measure, case, which)
+            if is_timed:
+                outcome = self._do(step, Session.measure, case, which)
+            else:
+                outcome = self._do(step, Session.checked, case)
         except OutOfMemoryError as error:
             return self.failed(case, error)
         except CaseError as error:

@@ -78,7 +78,7 @@ class Probing:
 
         def probe(worker: Worker, index: int) -> Probe:
             purpose, case = self.probed[index]
-            return Probe(purpose=purpose, outcome=worker.measure(case))
+            return Probe(purpose=purpose, outcome=worker.measure(case, is_timed=False))
 
         doing = {
             index: f"{case.label}, {case.problem.inputs}: {purpose}"

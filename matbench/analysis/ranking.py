@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -379,9 +378,14 @@ def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) 
     half = freedom / 2
     logarithm = math.log(2) + half * math.log(half) - math.lgamma(half)
     weights = np.exp(logarithm + (freedom - 1) * np.log(s) - half * s * s) * (s[1] - s[0])
-    s, tried = s * 1e-5, range(20_000_000)  # of so many steps
-    n = bisect_left(tried, confidence, key=lambda n: weights @ np.interp(n * s, ranges, within))
-    return n * 1e-5
+    low, high = 0.0, 200.0
+    while high - low > 1e-5:
+        middle = (low + high) / 2
+        if weights @ np.interp(middle * s, ranges, within) < confidence:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 # Which claims of a kernel file weaken a check, and how they are worded. A condition on sizes or

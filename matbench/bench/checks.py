@@ -262,7 +262,8 @@ def _run(
     program.restore()
     x, y, _ = launch.grid
     count = launch.blocks
-    now, writers = C.contents(), np.zeros(C.extent.words, np.int32)
+    now = C.contents()
+    writers = np.zeros_like(now, np.int32)
     for turn in range(count):
         block = (turn, count - 1 - turn, (turn + count // 2) * _STRIDE % count)[blocks]
         place = block % x, block // x % y, block // (x * y)

@@ -89,8 +89,6 @@ SEED.name = "integer"
 class Seconds(click.FloatRange):
     """More than zero, and at most a day."""
 
-    name = "seconds"
-
     def __init__(self) -> None:
         super().__init__(0, 86400, min_open=True)
 
@@ -441,6 +439,7 @@ class LaunchOptions:
     max_time: float | None = option(
         "--max-time",
         type=Seconds(),
+        metavar="SECONDS",
         help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
         "10 for a pair in `compare` and `history`, 3 in `watch`. Verification may take as long "
         "again.",
@@ -489,6 +488,7 @@ class SustainedOptions:
     sustained: float | None = option(
         "--sustained",
         type=Seconds(),
+        metavar="SECONDS",
         help="Launch back to back until clock, power and temperature are steady, then for this "
         "long (`compare`: in blocks of a second, at least 9 of each kernel): speed, SM clock, "
         "power and energy per launch. Energy needs at least 3 seconds.",
@@ -510,6 +510,7 @@ class DeadlineOptions:
     timeout: float = option(
         "--timeout",
         type=Seconds(),
+        metavar="SECONDS",
         default=60.0,
         help="Longest time to check and sample one case; its process is then stopped. A build "
         f"may take {_BUILD_S:.0f} s, or as long as this if it is longer.",

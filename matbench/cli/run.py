@@ -282,6 +282,8 @@ class Sweep:
         self, known: dict[CaseKey, Outcome], repetition: int
     ) -> tuple[list[Outcome], PlacedCases]:
         """The outcomes of a repetition that a resumed file has, and the cases that remain."""
+        if not known:
+            return [], self.cases
         found = [(self._recorded(known, *placed, repetition), placed) for placed in self.cases]
         recorded = [outcome for outcome, _ in found if outcome is not None]
         return recorded, [placed for outcome, placed in found if outcome is None]

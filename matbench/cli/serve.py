@@ -80,7 +80,11 @@ class JudgeOptions:
 
     hot: bool = options.option("--hot", is_flag=True, help="Time launches back to back.")
     max_time: float = options.option(
-        "--max-time", type=options.Seconds(), default=0.1, help="Longest sampling time of a case."
+        "--max-time",
+        type=options.Seconds(),
+        default=0.1,
+        metavar="SECONDS",
+        help="Longest sampling time of a case.",
     )
 
     def arguments(

@@ -65,7 +65,7 @@ def parse(
             what = "a table: `# /// matbench`, lines with `#`, then `# ///`"
             raise UsageError(f"{shown}:{line}: not {what}")
     table = Table(shown, _table_above(module, function, source, shown), None, given)
-    reader = _Reader(shown, source, Path(file), table, function)
+    reader = _Reader(shown, source, Path(file), table, module, function)
     kernel = reader.kernel()
     said = repr((function.name, table.values)).encode()
     named = f"{shown}{SEPARATOR}{function.name}"
@@ -151,12 +151,18 @@ class _Reader(Reader):
     )  # fmt: skip
 
     def __init__(
-        self, shown: str, source: str, file: Path, table: Table, function: ast.FunctionDef
-    ) -> None:
+        self, shown: str, source: str, file: Path, table: Table, module: ast.Module,
+        function: ast.FunctionDef,
+    ) -> None:  # fmt: skip
         super().__init__(shown, source, file, table)
         self.function = function
-        imported = includes.imports(source)
-        within = [one for one in ARRAYS if f'"{one.replace(".", "/")}.py"' in imported]
+        names: set[str] = set()
+        for node in ast.walk(module):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        within = [one for one in ARRAYS if any(f"{name}.".startswith(f"{one}.") for name in names)]
         self.arrays = ARRAYS[within[0]] if within else "numpy"
         self.needs = () if within else ("host",)
         if {*within} & {*_ONLY_CUDA}:

@@ -48,7 +48,7 @@ def section(contents: Section, fmt: str) -> list[str]:
     sizes = {group.size for group in contents.groups if group.size}
     heading = [*contents.heading, *(f"size {size}" for size in sizes if len(sizes) == 1)]
     # With sizes if they differ, and with the last column if it has a title.
-    shown = slice(len(sizes) < 2, None if contents.last_title else -1)
+    shown = slice(1 if len(sizes) < 2 else 0, None if contents.last_title else -1)
     columns = [Column("size"), *contents.columns, Column(contents.last_title)][shown]
     rows = [
         [group.size, *row.cells, last_cell(row, footnotes, inline=True)][shown]

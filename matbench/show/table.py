@@ -266,7 +266,8 @@ def section(
             shared[column] = known[0]
         elif known:
             kept.append(column)
-    kept = kept or columns[: not shared]
+    if not kept and not shared:
+        kept = [*columns[:1]]
     if shared and all(column.right for column in kept):  # one column must name the rows
         kept.append(next(iter(shared)))
         del shared[kept[-1]]

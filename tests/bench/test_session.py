@@ -541,7 +541,6 @@ def test_matrices_that_do_not_fit_into_one_allocation_have_one_each(
     without: str, write_kernel: KernelWriter, timed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If not even that is possible, none is left."""
-
     allocate, sizes = timed.backend.allocate, list[int]()
 
     def limited(nbytes: int, *, is_given: bool = False) -> Any:
@@ -580,10 +579,11 @@ def test_what_a_case_spoiled_before_it_failed_is_made_anew(
         launches.kernels.fill(C.arena.buffer, C.start // 4 + C.extent.words, 5, 1)
         raise CaseError("the device's clock did not advance during a launch")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Launches, "sampler", spoil)
-        with pytest.raises(CaseError):
-            timed.measure(case)
+    for name in ("launches.Launches.sampler", "session.Samples"):  # as the latter, it fails at once
+        with monkeypatch.context() as patch:
+            patch.setattr(f"matbench.bench.{name}", spoil)
+            with pytest.raises((CaseError, TypeError)):
+                timed.measure(case)
     right(timed, case)
 
 

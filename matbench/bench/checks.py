@@ -351,7 +351,7 @@ def _longer_ns(runnable: Runnable, repeated_ns: float) -> float:
 
     def least_ns(*, between: bool) -> float:
         call = Call(partial(run, between=between), runs_on_host=is_cpu)
-        work = Work([call], hold=partial(runnable.kernels.hold, _HOLD_NS))
+        work = Work([call], hold=lambda: runnable.kernels.hold(_HOLD_NS))
         return min(runnable.backend.timed_ns(work) for _ in range(tries))
 
     return (least_ns(between=True) - least_ns(between=False)) / (2 * pairs)

@@ -139,6 +139,14 @@ def _place(file: str, folder: Path) -> Path:
     return next(at / file for at in (folder, _FOLDER, _WORKLOADS) if (at / file).is_file())
 
 
+def preload() -> None:
+    """Read those that matrix products need: processes that are forked later need not."""
+    of_product = f"{workloads.DEFAULT}/samples.cu"
+    for file in (*(path.name for path in _FOLDER.glob("*.cu")), of_product):
+        for entry in _entries(device_source(file)):
+            device_kernel(file, entry)
+
+
 @cache
 def _entries(source: str) -> dict[str, tuple[Parameter, ...]]:
     """The kernels of a source, and their parameters."""

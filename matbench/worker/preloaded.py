@@ -7,6 +7,8 @@ exception, since OpenBLAS ends them before each fork.
 from __future__ import annotations
 
 from matbench import backends
+from matbench.bench import device_kernels
 from matbench.worker import comparing  # noqa: F401 (which imports all of `bench`)
 
 backends.preload()
+device_kernels.preload()

@@ -83,8 +83,7 @@ class DeviceKernels:
     def start(
         self, file: str, entry: str, *given: Argument, size: int = ANY, params: Params = _NONE
     ) -> None:
-        """Launch a kernel with these arguments, in enough blocks for `size` elements: 1
-        is one block, whatever it works on."""
+        """Launch a kernel with these arguments, in enough blocks for `size` elements (1: one)."""
         blocks = min(self.blocks, max(1, -(-size // THREADS)))
         launch = Launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1))
         self.program(file, entry, params).launch(launch, given)

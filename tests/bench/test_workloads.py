@@ -454,7 +454,7 @@ def test_reading_at_full_speed_is_possible(matbench: Matbench, info: DeviceInfo)
     assert [outcome.status for outcome in last_run()] == ["measured"] * 3
     for outcome in last_run():
         rate = 2**30 / (present(outcome.median_ns) * 1e-9)
-        assert rate > present(outcome.copy_bytes_per_s)
+        assert rate > 0.95 * present(outcome.copy_bytes_per_s)
 
 
 @pytest.mark.gpu

@@ -115,6 +115,7 @@ def test_normal_inputs_have_a_quarter_of_the_range(
     assert abs(A).max() <= 4 * deviation
 
 
+@pytest.mark.usefixtures("few_probes")
 def test_there_is_no_rounding_to_grade_and_no_float_to_try(
     matbench: Matbench, tmp_path: Path
 ) -> None:

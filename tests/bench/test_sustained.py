@@ -304,7 +304,7 @@ def test_honest_files_pass(name: str, matbench: Matbench, write_kernel: KernelWr
 
 def test_a_larger_A_is_put_aside_whole(matbench: Matbench, write_kernel: KernelWriter) -> None:
     """Padding is a kernel's own: here it comes after one without."""
-    far = PADDED | {"front": PADDED["front"].replace("400", "4096")}
+    far = PADDED | {"front": PADDED["front"].replace("400", "2000")}
     files = write_kernel("dense"), write_kernel("padded", **far)
     matbench("run", *files, "--sizes", "64", "--sustained", "0.02", *QUICK)
     assert [outcome.reason for outcome in last_run()] == [None, None]

@@ -18,6 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from support.cli import Refusal, ran
 from support.kernels import SLOW_BODY, SPIN_BODY, WRONG_BODY, kernel_text
+from support.optional import some
 from support.paths import ROOT
 from support.terminal import COMMAND
 
@@ -81,7 +82,9 @@ ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}}
 INITIALIZE = message(1, "initialize", **ABOUT, clientInfo={"name": "a test", "version": "1"}) + "\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, None])
+@pytest.mark.parametrize(
+    "number", some([signal.SIGINT, signal.SIGTERM, None], signal.SIGTERM, None)
+)
 def test_a_signal_or_the_end_of_the_input_ends_it_at_once(
     number: signal.Signals | None, device: DeviceInfo
 ) -> None:

@@ -116,9 +116,7 @@ def test_normal_inputs_have_a_quarter_of_the_range(
 
 
 @pytest.mark.usefixtures("few_probes")
-def test_there_is_no_rounding_to_grade_and_no_float_to_try(
-    matbench: Matbench, tmp_path: Path
-) -> None:
+def test_no_rounding_to_grade_and_no_float_to_try(matbench: Matbench, tmp_path: Path) -> None:
     file = saved(tmp_path / "ints.cu", SOURCE)
     assert "without rounding errors to grade" in matbench("grade", file, code=2).stderr
     checked = matbench("check", file, "--backend", "opencl").stdout

@@ -30,7 +30,7 @@ _MOST = 200
 def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
     """In words, with lines of its file and of the user's headers; what its compiler has `told` is
     left out."""
-    texts = zip((i.path for i in kernel.includes), includes.texts(kernel.includes), strict=False)
+    texts = [(one.path, text) for one in kernel.includes for text in includes.texts([one])]
     wanted = signature.entry_of(kernel).last_name
     for path, source in ((kernel.path, kernel.source), *texts):
         defined = [*syntax.outside(syntax.parse(syntax.expanded(source)))]

@@ -51,8 +51,10 @@ MULTIPROCESSORS: Mapping[tuple[int, int] | None, Multiprocessor] = {
 
 
 def held_by_cache(info: DeviceInfo, nbytes: int, timing_mode: TimingMode | None) -> bool:
-    """Whether that many bytes may have been in the cache when the samples were taken."""
-    return nbytes < _cache_bytes(info) and timing_mode != "cold"
+    """Whether that many bytes may have been in the cache when the samples were taken: buffers that
+    rotate fill that of a GPU twice."""
+    emptied = timing_mode == "cold" or (timing_mode == "rotating" and info.kind == "gpu")
+    return nbytes < _cache_bytes(info) and not emptied
 
 
 def _cache_bytes(info: DeviceInfo) -> int:

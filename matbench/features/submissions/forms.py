@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matbench.errors import UsageError, listed
+from matbench.errors import UsageError
 from matbench.features.submissions.problem import Product
 from matbench.features.submissions.solution import Unpacked
 from matbench.features.submissions.supplied import with_supplied
@@ -319,12 +319,3 @@ def _below(text: str, roles: Iterable[str], *lines: str) -> str:
     """The text, and below it the function of these that calls a submission."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"{text}\n\n\ndef {CALL}({', '.join(roles)}):\n{body}"
-
-
-def words(submission: Submission, table: dict[str, Any]) -> str:
-    """What a user should know of how a submission is read."""
-    told = [f"transpose {table['transpose']}"] if table.get("transpose", "NN") != "NN" else []
-    if submission.table.get("sizes"):
-        told.append(f"sizes of its problem: {table['sizes'].replace(',', ', ')}")
-    more = f" ({listed(told, 'and')})" if told else ""
-    return f"a submission in {submission.form}{more}"

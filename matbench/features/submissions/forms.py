@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from matbench.errors import UsageError
 from matbench.features.submissions.problem import Product
 from matbench.features.submissions.solution import Unpacked
 from matbench.features.submissions.supplied import with_supplied
-from matbench.kernelfile import includes, signature
+from matbench.kernelfile import python_file, signature
 from matbench.kernelfile.signature import Signature
 from matbench.model import SCALE_OF
 
@@ -65,21 +65,18 @@ class Submission(NamedTuple):
 def of_python(
     text: str,
     shown: str,
-    problem: Callable[[str], Product | None] = lambda name: None,
+    problem: Callable[[str], Product] = lambda name: Product({}),
     folder: Path = Path(),
 ) -> Submission | None:
     """The submission in a Python file; None if it is in none of the forms. `problem` is that of the
     class or function of this name.
 
-    `UsageError`: it is in a form, but no matrix product.
+    `UsageError`: it is not Python, or in a form, but no matrix product.
     """
-    try:
-        module = includes.python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # whoever reads it says so
+    module = python_file.tree(text, shown)
     names = _named(module)
     if "ModelNew" in names:
-        return _kernelbench(text, {*names}, problem("ModelNew"))
+        return _kernelbench(text, names, problem("ModelNew"))
     if "custom_kernel" in names:
         found = problem("custom_kernel")
         return _kernelbot(with_supplied(text, folder), module, names, shown, found)
@@ -212,10 +209,10 @@ def _roles(given: Sequence[str], function: str) -> list[str] | None:
     return None
 
 
-def _kernelbench(text: str, names: set[str], problem: Product | None) -> Submission:
+def _kernelbench(text: str, names: Collection[str], problem: Product) -> Submission:
     """A class whose objects are called with A and B; one is made when the file is loaded, where
     compilers have time."""
-    inits, problem = "*get_init_inputs()" * ("get_init_inputs" in names), problem or Product({})
+    inits = "*get_init_inputs()" * ("get_init_inputs" in names)
     if problem.init:
         inits = f"*__import__('pickle').loads({problem.init})"
     # Results that are to be differentiated take longer, and no evaluator asks for them.
@@ -237,12 +234,11 @@ submission_place = []
 
 
 def _kernelbot(
-    text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product | None
+    text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product
 ) -> Submission:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
     function = names["custom_kernel"]
-    count = problem.values if problem is not None else 0
-    count = count or _count(function, names, ast.unparse(module))
+    count = problem.values or _count(function, names, ast.unparse(module))
     if count not in _TUPLES:
         raise UsageError(
             f"{shown}:{getattr(function, 'lineno', 1)}: custom_kernel unpacks {count} values; "
@@ -250,8 +246,7 @@ def _kernelbot(
         )
     roles = _TUPLES[count]
     table: dict[str, Any] = {"precision": "float16"} if count < 5 else _SCALED
-    if problem is not None:
-        table = problem.table if problem.values else table | problem.table
+    table = problem.table if problem.values else table | problem.table
     if count == 5:
         table = table | {"args": [*roles]}
     below = _below(

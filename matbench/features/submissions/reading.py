@@ -80,16 +80,16 @@ def _definitions(path: Path, name: str) -> Iterator[Path]:
         yield from (place for place in found if place.name == names[0])
 
 
-def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Product | None:
+def _problem(file: Path, given: Mapping[str, Any], text: str, name: str) -> Product:
     """The problem that is named, or lies beside the file, or in it, for a class or function of that
-    name."""
+    name; one that asks for nothing if there is none."""
     if PROBLEM in given:
         return of_file(file.parent / str(given[PROBLEM]))
     if name == "ModelNew":
         has_own = "class Model(" in text or "class Model:" in text
-        return of_file(file) if has_own and "def get_inputs" in text else None
+        return of_file(file) if has_own and "def get_inputs" in text else Product({})
     beside = [file.with_name(name) for name in _BESIDE]
-    return next((of_file(place) for place in beside if place.is_file()), None)
+    return next((of_file(place) for place in beside if place.is_file()), Product({}))
 
 
 def beside(text: str, name: str, names: Collection[str], given: Mapping[str, Any]) -> list[str]:

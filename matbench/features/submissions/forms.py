@@ -25,15 +25,23 @@ from matbench.model import SCALE_OF
 
 #: The function that calls a submission in Python.
 CALL = "submission_call"
-_LEETGPU, _TENSARA = "LeetGPU's form", "Tensara's form"
-_FORMS = {"solve": _LEETGPU, "solution": _TENSARA}
-WITHOUT_PROBLEM = (_LEETGPU, _TENSARA)
-#: What the numbers of each form are to BLAS, in its order; names may be in any. LeetGPU's plain
-#: product has an A of M×N and a B of N×K; Tensara's N alone is of squares, M and K of a vector.
-_NUMBERS = {
-    "solve": ("M K N", "batch M N K", "M N K alpha beta"),
-    "solution": ("M N K", "batch M N K", "N", "M K"),
-}
+#: The forms of one function, by its name; they have no problem.
+FORMS = {"solve": "LeetGPU's form", "solution": "Tensara's form"}
+#: What the numbers of each form are to BLAS, in its order, and what front matter says then; names
+#: may be in any. LeetGPU's plain product has an A of M×N and a B of N×K; Tensara's N alone is of
+#: squares, M and K of a vector.
+_NUMBERS: dict[str, dict[str, dict[str, Any]]] = {
+    "solve": {
+        "M K N": {}, "batch M N K": {"batch": [2, 1]},
+        # With a beta of 0, nothing would show that C counts.
+        "M N K alpha beta": {"alpha": 1.5, "beta": 0.5},
+    },
+    "solution": {
+        "M N K": {}, "batch M N K": {"batch": [2, 1]},
+        "N": {"launch": {"where": ["M == N", "N == K"]}},
+        "M K": {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"},
+    },
+}  # fmt: skip
 _NAMES = {"m", "n", "k", "batch", "alpha", "beta"}
 _OTHER_NAMES = {"b": "batch", "bs": "batch", "batch_size": "batch"}
 #: The sizes of the matrices of a call in Python, by their names in BLAS.
@@ -80,13 +88,15 @@ def of_python(
     if "custom_kernel" in names:
         found = problem("custom_kernel")
         return _kernelbot(with_supplied(text, folder), module, names, shown, found)
-    for name in _FORMS:
-        roles = _roles([one.arg for one in _taken(names.get(name))], name)
-        if roles is not None:
+    for name in FORMS:
+        roles, table = _roles([one.arg for one in _taken(names.get(name))], name)
+        if roles:
             if (unknown := _UNKNOWN.search(text)) is not None:
                 told = f"{shown}: uses {unknown[1]}; matbench calls PyTorch, Triton, JAX and CuPy"
                 raise UsageError(told)
-            return _of_function(text, name, names[name], roles)
+            usual = {"precision": "float16"} if "alpha" in roles else {}
+            below = _of_function(text, name, names[name], roles)
+            return Submission(FORMS[name], below, usual | table)
     return None
 
 
@@ -127,8 +137,8 @@ def _taken(function: ast.AST | None) -> list[ast.arg]:
     return [*positional[:required], *(one for one in others if one.arg.lower() in _NAMES)]
 
 
-def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> Submission:
-    """A function that takes matrices and numbers; or the addresses of matrices."""
+def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> str:
+    """The text that calls a function of matrices and numbers; or of the addresses of matrices."""
     passed = []
     for role, parameter in zip(roles, _taken(function), strict=True):
         value = _IN_PYTHON.get(role, role)
@@ -140,9 +150,7 @@ def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) 
         passed.append(f"{parameter.arg}={value}" if is_by_name else value)
     parameters = [role for role in roles if role not in _IN_PYTHON]
     call = f"{'' if 'C' in roles else 'return '}{name}({', '.join(passed)})"
-    below = _below(text, parameters, call)
-    table = {"precision": "float16"} if "alpha" in roles else {}
-    return Submission(_FORMS[name], below, table | _table(roles))
+    return _below(text, parameters, call)
 
 
 def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
@@ -150,10 +158,10 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     LeetGPU, it may include `solve.h`, which declares the function."""
     header = _SOLVE_H.search(text)
     for function in signature.host_functions(text):
-        form = _FORMS.get(function.name)
+        form = FORMS.get(function.name)
         if form is None or not (
             function.is_extern_c
-            or (header is not None and form == _LEETGPU)
+            or (header is not None and function.name == "solve")
             or re.search(_DECLARED.format(function.name), text)
         ):
             continue
@@ -173,40 +181,28 @@ def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any
     two inputs and a result."""
     given = [parameter.name for parameter in function.parameters]
     pointers = [parameter.pointer for parameter in function.parameters]
-    roles = _roles(given, function.name)
-    if roles is not None and pointers == [role in "ABC" for role in roles]:
-        return {"entry": f"host {function.name}", "args": roles, **_table(roles)}
+    roles, table = _roles(given, function.name)
+    if roles and pointers == [role in "ABC" for role in roles]:
+        return {"entry": f"host {function.name}", "args": roles, **table}
     if sum(pointers) < 3:
         return None
-    asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
+    asked = f"{function.name}(A, B, C, M, N, K)"
     raise UsageError(
         f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
-        f"{form}, {function.name}({asked}); if another function is meant, name it with --entry"
+        f"{form}, {asked}; if another function is meant, name it with --entry"
     )
 
 
-def _table(roles: Sequence[str]) -> dict[str, Any]:
-    """What front matter says of a function that takes these."""
-    table: dict[str, Any] = {"batch": [2, 1]} if "batch" in roles else {}
-    if "alpha" in roles:  # with a beta of 0, nothing would show that C counts
-        table = {"alpha": 1.5, "beta": 0.5}
-    if "M" not in roles:
-        table["launch"] = {"where": ["M == N", "N == K"]}
-    elif "N" not in roles:
-        table = {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"}
-    return table
-
-
-def _roles(given: Sequence[str], function: str) -> list[str] | None:
+def _roles(given: Sequence[str], function: str) -> tuple[list[str], dict[str, Any]]:
     """What these parameters are: two or three matrices, whatever their names, then numbers, in the
-    order of the form; None for other ones."""
+    order of the form, and what front matter says of these; both are empty for other ones."""
     names = [name.lower() for name in given]
     names[3:] = [_OTHER_NAMES.get(name, name) for name in names[3:]]
     matrices = next((i for i, name in enumerate(names) if i > 1 and name in _NAMES), 0)
-    for numbers in _NUMBERS[function] if matrices in (2, 3) else ():
+    for numbers, table in _NUMBERS[function].items() if matrices in (2, 3) else ():
         if sorted(numbers.lower().split()) == sorted(names[matrices:]):
-            return [*"ABC"[:matrices], *numbers.split()]
-    return None
+            return [*"ABC"[:matrices], *numbers.split()], table
+    return [], {}
 
 
 def _kernelbench(text: str, names: Collection[str], problem: Product) -> Submission:

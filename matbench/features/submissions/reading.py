@@ -48,12 +48,12 @@ def kernel(
         return None
     if file.suffix == ".cu":
         found = forms.of_cuda(text, shown, file.parent)
-    elif name in ("", "ModelNew", "custom_kernel", "solve", "solution"):
+    elif name in ("", "ModelNew", "custom_kernel", *forms.FORMS):
         asked = partial(_problem, file, given, text)
         found = forms.of_python(text, shown, asked, file.parent)
     if found is None:
         return None
-    if PROBLEM in given and found.form in forms.WITHOUT_PROBLEM:
+    if PROBLEM in given and found.form in forms.FORMS.values():
         raise UsageError(f"{shown}: problem: {found.form} has none; give --sizes")
     return _kernel(found, file, shown, given)
 

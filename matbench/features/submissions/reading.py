@@ -49,8 +49,7 @@ def kernel(
     if file.suffix == ".cu":
         found = forms.of_cuda(text, shown, file.parent)
     elif name in ("", "ModelNew", "custom_kernel", *forms.FORMS):
-        asked = partial(_problem, file, given, text)
-        found = forms.of_python(text, shown, asked, file.parent)
+        found = forms.of_python(text, shown, partial(_problem, file, given, text), file.parent)
     if found is None:
         return None
     if PROBLEM in given and found.form in forms.FORMS.values():

@@ -20,7 +20,6 @@ from matbench.features.submissions.problem import Product
 from matbench.features.submissions.solution import Unpacked
 from matbench.features.submissions.supplied import with_supplied
 from matbench.kernelfile import python_file, signature
-from matbench.kernelfile.signature import Signature
 from matbench.model import SCALE_OF
 
 #: The function that calls a submission in Python.
@@ -176,7 +175,7 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     return None
 
 
-def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any] | None:
+def _called_on_host(function: signature.Signature, form: str, shown: str) -> dict[str, Any] | None:
     """The table of a function that takes pointers and sizes; None if it is of no challenge with
     two inputs and a result."""
     given = [parameter.name for parameter in function.parameters]

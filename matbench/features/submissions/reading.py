@@ -13,7 +13,6 @@ import msgspec
 
 from matbench.errors import UsageError, listed
 from matbench.features.submissions import forms, solution
-from matbench.features.submissions.forms import Submission
 from matbench.features.submissions.problem import WORKLOADS, Product, of_file
 from matbench.kernelfile import catalogue, front_matter, python_file, tables
 from matbench.model import Kernel
@@ -107,7 +106,7 @@ def beside(text: str, name: str, names: Collection[str], given: Mapping[str, Any
 
 
 def _kernel(
-    found: Submission, file: Path, shown: str, given: Mapping[str, Any]
+    found: forms.Submission, file: Path, shown: str, given: Mapping[str, Any]
 ) -> tuple[Kernel, str]:
     table, path = tables.merged(found.table, given), file
     table.pop(PROBLEM, None)

@@ -271,8 +271,7 @@ def _named(
         values[role] = random.integers(-most, most + 1, tuple(shape)).astype("float32")
         if role not in "AB":
             values[role] = numpy.exp2(values[role] % 4)
-    inputs = [of.make(values[role], kind) for role, kind in zip(roles, of.kinds, strict=True)]
-    returned = of.run(*inputs)
+    returned = of.run(*map(of.make, values.values(), of.kinds))
     results = [*returned.values()] if isinstance(returned, dict) else returned
     [returned, *more] = results if isinstance(results, list | tuple) else [results]
     if more or not hasattr(returned, "dtype"):
@@ -339,22 +338,14 @@ def _size(shapes: Sequence[Sequence[Any]], transpose: str, values: Mapping[Any, 
     return f"{math.prod([M, *rows])}x{N}x{K}"
 
 
-def _of_axes(
-    asked: dict[str, Any], shapes: Sequence[Sequence[str]], transpose: str
-) -> dict[str, Any]:
+def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> dict[str, Any]:
     """The sizes of a definition, and what they must be: sides of one value, and equal ones."""
     names, values = dict(zip("MNK", _sides(shapes, transpose), strict=True)), asked["axes"]
     is_split = len(shapes[0]) > len(shapes[1])
-    where = [
-        f"{side} == {values[name]}"
-        for side, name in names.items()
-        if values[name] and not (is_split and side == "M")
-    ]
-    where += [
-        f"{one} == {other}"
-        for one, other in itertools.combinations(names, 2)
-        if names[one] == names[other] and not values[names[one]]
-    ]
+    fixed = {side: values[name] for side, name in names.items() if values[name]}
+    where = [f"{side} == {value}" for side, value in fixed.items() if side != "M" or not is_split]
+    pairs = itertools.combinations((side for side in names if side not in fixed), 2)
+    where += [f"{one} == {other}" for one, other in pairs if names[one] == names[other]]
     sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
     table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
     if len(shapes[1]) == 3:

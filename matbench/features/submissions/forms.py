@@ -1,9 +1,8 @@
-"""The forms in which other evaluators take a matrix product, and how each of them is called.
+"""The forms of other evaluators (docs/submissions.md), and how a submission in each is called.
 
 A submission becomes a kernel file of matbench's: its own text, below it a function that calls it as
 its form does, and a table. What the sizes mean, and what is computed, comes from the form or from
-the problem that it answers, never from what the submission happens to compute. docs/submissions.md
-has the forms.
+the problem that it answers, never from what the submission happens to compute.
 """
 
 from __future__ import annotations
@@ -76,10 +75,7 @@ def of_python(
     folder: Path = Path(),
 ) -> Submission | None:
     """The submission in a Python file; None if it is in none of the forms. `problem` is that of the
-    class or function of this name.
-
-    `UsageError`: it is not Python, or in a form, but no matrix product.
-    """
+    class or function of this name. `UsageError`: no Python, or in a form, but no matrix product."""
     module = python_file.tree(text, shown)
     names = _named(module)
     if "ModelNew" in names:

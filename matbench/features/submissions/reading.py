@@ -29,10 +29,9 @@ def kernel(
     data: bytes, path: Path, given: Mapping[str, Any], shown_as: str | None = None
 ) -> tuple[Kernel, str] | None:
     """The kernel in the data of a submission, and what a user should know of how it is read; None
-    if it is in no such form, or has a table.
+    if it is in no such form, or has a table. `UsageError`: what is wrong with it, or its problem.
 
-    Keys `given` on the command line take precedence; the `problem` among them is the file of the
-    problem. `UsageError`: what is wrong with the submission, or its problem.
+    Keys `given` on the command line take precedence; `problem` is the file of the problem.
     """
     name = python_file.split(str(path))[1]
     file = Path(python_file.split(str(path))[0])

@@ -42,11 +42,9 @@ class NoProductError(Exception):
 
 
 class Reference(NamedTuple):
-    """What is run, with what makes an input of an array, and the inputs' shapes and types.
-
-    Of a class, the arguments `init` it was made with. `result`: the type that its result must have.
-    `values`: how many kernelbot's tuple has; no other shapes are possible then.
-    """
+    """What is run, with what makes an input of an array, and the inputs' shapes and types; of a
+    class, the arguments `init` it was made with. `result`: the type that its result must have.
+    `values`: how many kernelbot's tuple has; no other shapes are possible then."""
 
     run: Callable[..., Any]
     make: Callable[[Any, str], Any]
@@ -58,13 +56,10 @@ class Reference(NamedTuple):
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
-    """What `problem.Product` has.
-
-    `asked` has the text of a problem's `file`, whether it `is_own`, a submission's, and one of
-    kernelbot's tests; or of a definition's `reference`, with the names of its inputs' sides in
-    `shapes`, their `kinds`, the values of `axes` (None: any), `workloads`, which give values to
-    those, and the type of the `result`.
-    """
+    """What `problem.Product` has. `asked` has the text of a problem's `file`, whether it is a
+    submission's (`is_own`), and one of kernelbot's tests; or of a definition's `reference`, with
+    the names of its inputs' sides in `shapes`, their `kinds`, the values of `axes` (None: any),
+    `workloads`, which give values to those, and the type of the `result`."""
     of = _of_file(asked) if "file" in asked else _of_definition(asked)
     roles = _roles(of.kinds)
     transpose, scales, result = _tried(of, roles)

@@ -229,7 +229,7 @@ def _roles(kinds: Sequence[str]) -> list[str]:
         matrices, scales = iter("AB"), iter(("scale_a", "scale_b"))
         return [next(matrices) if is_narrow else next(scales) for is_narrow in narrow]
     if len(kinds) != 2:
-        raise NoProductError(f"takes {len(kinds)} inputs, not two matrices")
+        raise NoProductError(f"takes {len(kinds)} input{'s' * (len(kinds) != 1)}, not two matrices")
     if kinds[0] != kinds[1]:
         raise NoProductError(f"takes matrices of two types, {' and '.join(kinds)}")
     return ["A", "B"]

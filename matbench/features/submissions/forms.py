@@ -1,9 +1,8 @@
-"""The forms in which other evaluators take a matrix product, and how each of them is called.
+"""The forms of other evaluators (docs/submissions.md), and how a submission in each is called.
 
 A submission becomes a kernel file of matbench's: its own text, below it a function that calls it as
 its form does, and a table. What the sizes mean, and what is computed, comes from the form or from
-the problem that it answers, never from what the submission happens to compute. docs/submissions.md
-has the forms.
+the problem that it answers, never from what the submission happens to compute.
 """
 
 from __future__ import annotations
@@ -11,29 +10,36 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from matbench.errors import UsageError, listed
+from matbench.errors import UsageError
 from matbench.features.submissions.problem import Product
 from matbench.features.submissions.solution import Unpacked
 from matbench.features.submissions.supplied import with_supplied
-from matbench.kernelfile import includes, signature
-from matbench.kernelfile.signature import Signature
+from matbench.kernelfile import python_file, signature
 from matbench.model import SCALE_OF
 
 #: The function that calls a submission in Python.
 CALL = "submission_call"
-_LEETGPU, _TENSARA = "LeetGPU's form", "Tensara's form"
-_FORMS = {"solve": _LEETGPU, "solution": _TENSARA}
-WITHOUT_PROBLEM = (_LEETGPU, _TENSARA)
-#: What the numbers of each form are to BLAS, in its order; names may be in any. LeetGPU's plain
-#: product has an A of M×N and a B of N×K; Tensara's N alone is of squares, M and K of a vector.
-_NUMBERS = {
-    "solve": ("M K N", "batch M N K", "M N K alpha beta"),
-    "solution": ("M N K", "batch M N K", "N", "M K"),
-}
+#: The forms of one function, by its name; they have no problem.
+FORMS = {"solve": "LeetGPU's form", "solution": "Tensara's form"}
+#: What the numbers of each form are to BLAS, in its order, and what front matter says then; names
+#: may be in any. LeetGPU's plain product has an A of M×N and a B of N×K; Tensara's N alone is of
+#: squares, M and K of a vector.
+_NUMBERS: dict[str, dict[str, dict[str, Any]]] = {
+    "solve": {
+        "M K N": {}, "batch M N K": {"batch": [2, 1]},
+        # With a beta of 0, nothing would show that C counts.
+        "M N K alpha beta": {"alpha": 1.5, "beta": 0.5},
+    },
+    "solution": {
+        "M N K": {}, "batch M N K": {"batch": [2, 1]},
+        "N": {"launch": {"where": ["M == N", "N == K"]}},
+        "M K": {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"},
+    },
+}  # fmt: skip
 _NAMES = {"m", "n", "k", "batch", "alpha", "beta"}
 _OTHER_NAMES = {"b": "batch", "bs": "batch", "batch_size": "batch"}
 #: The sizes of the matrices of a call in Python, by their names in BLAS.
@@ -65,31 +71,27 @@ class Submission(NamedTuple):
 def of_python(
     text: str,
     shown: str,
-    problem: Callable[[str], Product | None] = lambda name: None,
+    problem: Callable[[str], Product] = lambda name: Product({}),
     folder: Path = Path(),
 ) -> Submission | None:
     """The submission in a Python file; None if it is in none of the forms. `problem` is that of the
-    class or function of this name.
-
-    `UsageError`: it is in a form, but no matrix product.
-    """
-    try:
-        module = includes.python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None  # whoever reads it says so
+    class or function of this name. `UsageError`: no Python, or in a form, but no matrix product."""
+    module = python_file.tree(text, shown)
     names = _named(module)
     if "ModelNew" in names:
-        return _kernelbench(text, {*names}, problem("ModelNew"))
+        return _kernelbench(text, names, problem("ModelNew"))
     if "custom_kernel" in names:
         found = problem("custom_kernel")
         return _kernelbot(with_supplied(text, folder), module, names, shown, found)
-    for name in _FORMS:
-        roles = _roles([one.arg for one in _taken(names.get(name))], name)
-        if roles is not None:
+    for name in FORMS:
+        roles, table = _roles([one.arg for one in _taken(names.get(name))], name)
+        if roles:
             if (unknown := _UNKNOWN.search(text)) is not None:
                 told = f"{shown}: uses {unknown[1]}; matbench calls PyTorch, Triton, JAX and CuPy"
                 raise UsageError(told)
-            return _of_function(text, name, names[name], roles)
+            usual = {"precision": "float16"} if "alpha" in roles else {}
+            below = _of_function(text, name, names[name], roles)
+            return Submission(FORMS[name], below, usual | table)
     return None
 
 
@@ -130,8 +132,8 @@ def _taken(function: ast.AST | None) -> list[ast.arg]:
     return [*positional[:required], *(one for one in others if one.arg.lower() in _NAMES)]
 
 
-def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> Submission:
-    """A function that takes matrices and numbers; or the addresses of matrices."""
+def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) -> str:
+    """The text that calls a function of matrices and numbers; or of the addresses of matrices."""
     passed = []
     for role, parameter in zip(roles, _taken(function), strict=True):
         value = _IN_PYTHON.get(role, role)
@@ -143,9 +145,7 @@ def _of_function(text: str, name: str, function: ast.AST, roles: Sequence[str]) 
         passed.append(f"{parameter.arg}={value}" if is_by_name else value)
     parameters = [role for role in roles if role not in _IN_PYTHON]
     call = f"{'' if 'C' in roles else 'return '}{name}({', '.join(passed)})"
-    below = _below(text, parameters, call)
-    table = {"precision": "float16"} if "alpha" in roles else {}
-    return Submission(_FORMS[name], below, table | _table(roles))
+    return _below(text, parameters, call)
 
 
 def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
@@ -153,10 +153,10 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     LeetGPU, it may include `solve.h`, which declares the function."""
     header = _SOLVE_H.search(text)
     for function in signature.host_functions(text):
-        form = _FORMS.get(function.name)
+        form = FORMS.get(function.name)
         if form is None or not (
             function.is_extern_c
-            or (header is not None and form == _LEETGPU)
+            or (header is not None and function.name == "solve")
             or re.search(_DECLARED.format(function.name), text)
         ):
             continue
@@ -171,51 +171,39 @@ def of_cuda(text: str, shown: str, folder: Path = Path()) -> Submission | None:
     return None
 
 
-def _called_on_host(function: Signature, form: str, shown: str) -> dict[str, Any] | None:
+def _called_on_host(function: signature.Signature, form: str, shown: str) -> dict[str, Any] | None:
     """The table of a function that takes pointers and sizes; None if it is of no challenge with
     two inputs and a result."""
     given = [parameter.name for parameter in function.parameters]
     pointers = [parameter.pointer for parameter in function.parameters]
-    roles = _roles(given, function.name)
-    if roles is not None and pointers == [role in "ABC" for role in roles]:
-        return {"entry": f"host {function.name}", "args": roles, **_table(roles)}
+    roles, table = _roles(given, function.name)
+    if roles and pointers == [role in "ABC" for role in roles]:
+        return {"entry": f"host {function.name}", "args": roles, **table}
     if sum(pointers) < 3:
         return None
-    asked = ", ".join([*"ABC", *(name.upper() for name in "mnk")])
+    asked = f"{function.name}(A, B, C, M, N, K)"
     raise UsageError(
         f"{shown}:{function.line}: {function.name}({', '.join(given)}) is no matrix product in "
-        f"{form}, {function.name}({asked}); if another function is meant, name it with --entry"
+        f"{form}, {asked}; if another function is meant, name it with --entry"
     )
 
 
-def _table(roles: Sequence[str]) -> dict[str, Any]:
-    """What front matter says of a function that takes these."""
-    table: dict[str, Any] = {"batch": [2, 1]} if "batch" in roles else {}
-    if "alpha" in roles:  # with a beta of 0, nothing would show that C counts
-        table = {"alpha": 1.5, "beta": 0.5}
-    if "M" not in roles:
-        table["launch"] = {"where": ["M == N", "N == K"]}
-    elif "N" not in roles:
-        table = {"launch": {"where": ["N == 1"]}, "sizes": "256x1x256,1000x1x1000"}
-    return table
-
-
-def _roles(given: Sequence[str], function: str) -> list[str] | None:
+def _roles(given: Sequence[str], function: str) -> tuple[list[str], dict[str, Any]]:
     """What these parameters are: two or three matrices, whatever their names, then numbers, in the
-    order of the form; None for other ones."""
+    order of the form, and what front matter says of these; both are empty for other ones."""
     names = [name.lower() for name in given]
     names[3:] = [_OTHER_NAMES.get(name, name) for name in names[3:]]
     matrices = next((i for i, name in enumerate(names) if i > 1 and name in _NAMES), 0)
-    for numbers in _NUMBERS[function] if matrices in (2, 3) else ():
+    for numbers, table in _NUMBERS[function].items() if matrices in (2, 3) else ():
         if sorted(numbers.lower().split()) == sorted(names[matrices:]):
-            return [*"ABC"[:matrices], *numbers.split()]
-    return None
+            return [*"ABC"[:matrices], *numbers.split()], table
+    return [], {}
 
 
-def _kernelbench(text: str, names: set[str], problem: Product | None) -> Submission:
+def _kernelbench(text: str, names: Collection[str], problem: Product) -> Submission:
     """A class whose objects are called with A and B; one is made when the file is loaded, where
     compilers have time."""
-    inits, problem = "*get_init_inputs()" * ("get_init_inputs" in names), problem or Product({})
+    inits = "*get_init_inputs()" * ("get_init_inputs" in names)
     if problem.init:
         inits = f"*__import__('pickle').loads({problem.init})"
     # Results that are to be differentiated take longer, and no evaluator asks for them.
@@ -237,12 +225,11 @@ submission_place = []
 
 
 def _kernelbot(
-    text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product | None
+    text: str, module: ast.Module, names: dict[str, ast.AST], shown: str, problem: Product
 ) -> Submission:
     """A function of one tuple, which has C as its last element and returns it, or another one."""
     function = names["custom_kernel"]
-    count = problem.values if problem is not None else 0
-    count = count or _count(function, names, ast.unparse(module))
+    count = problem.values or _count(function, names, ast.unparse(module))
     if count not in _TUPLES:
         raise UsageError(
             f"{shown}:{getattr(function, 'lineno', 1)}: custom_kernel unpacks {count} values; "
@@ -250,8 +237,7 @@ def _kernelbot(
         )
     roles = _TUPLES[count]
     table: dict[str, Any] = {"precision": "float16"} if count < 5 else _SCALED
-    if problem is not None:
-        table = problem.table if problem.values else table | problem.table
+    table = problem.table if problem.values else table | problem.table
     if count == 5:
         table = table | {"args": [*roles]}
     below = _below(
@@ -319,12 +305,3 @@ def _below(text: str, roles: Iterable[str], *lines: str) -> str:
     """The text, and below it the function of these that calls a submission."""
     body = "".join(f"    {line}\n" for line in lines)
     return f"{text}\n\n\ndef {CALL}({', '.join(roles)}):\n{body}"
-
-
-def words(submission: Submission, table: dict[str, Any]) -> str:
-    """What a user should know of how a submission is read."""
-    told = [f"transpose {table['transpose']}"] if table.get("transpose", "NN") != "NN" else []
-    if submission.table.get("sizes"):
-        told.append(f"sizes of its problem: {table['sizes'].replace(',', ', ')}")
-    more = f" ({listed(told, 'and')})" if told else ""
-    return f"a submission in {submission.form}{more}"

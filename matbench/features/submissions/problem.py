@@ -61,10 +61,8 @@ class _Task(msgspec.Struct):
 
 
 def of_file(path: Path) -> Product:
-    """That of a file: KernelBench's problem, kernelbot's `task.yml` or a `definition.json`.
-
-    `UsageError`: it cannot be read, or it is no matrix product.
-    """
+    """That of a file: KernelBench's problem, kernelbot's `task.yml` or a `definition.json`;
+    `UsageError` if it cannot be read, or is no matrix product."""
     text = catalogue.read(path, str(path)).decode("utf-8-sig", errors="replace")
     if path.suffix in (".yml", ".yaml"):
         product = _of_task(text, path)

@@ -14,6 +14,7 @@ import json
 import math
 import pickle
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,11 +42,9 @@ class NoProductError(Exception):
 
 
 class Reference(NamedTuple):
-    """What is run, with what makes an input of an array, and the inputs' shapes and types.
-
-    Of a class, the arguments `init` it was made with. `result`: the type that its result must have.
-    `values`: how many kernelbot's tuple has; no other shapes are possible then.
-    """
+    """What is run, with what makes an input of an array, and the inputs' shapes and types; of a
+    class, the arguments `init` it was made with. `result`: the type that its result must have.
+    `values`: how many kernelbot's tuple has; no other shapes are possible then."""
 
     run: Callable[..., Any]
     make: Callable[[Any, str], Any]
@@ -57,13 +56,10 @@ class Reference(NamedTuple):
 
 
 def main(asked: dict[str, Any]) -> dict[str, Any]:
-    """What `problem.Product` has.
-
-    `asked` has the text of a problem's `file`, whether it `is_own`, a submission's, and one of
-    kernelbot's tests; or of a definition's `reference`, with the names of its inputs' sides in
-    `shapes`, their `kinds`, the values of `axes` (None: any), `workloads`, which give values to
-    those, and the type of the `result`.
-    """
+    """What `problem.Product` has. `asked` has the text of a problem's `file`, whether it is a
+    submission's (`is_own`), and one of kernelbot's tests; or of a definition's `reference`, with
+    the names of its inputs' sides in `shapes`, their `kinds`, the values of `axes` (None: any),
+    `workloads`, which give values to those, and the type of the `result`."""
     of = _of_file(asked) if "file" in asked else _of_definition(asked)
     roles = _roles(of.kinds)
     transpose, scales, result = _tried(of, roles)
@@ -81,9 +77,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     if split:
         where = table.setdefault("launch", {}).setdefault("where", [])
         where.append(f"M % {math.prod(split)} == 0")
-    given = [
-        _given(role, shape, split, scales) for role, shape in zip(roles, of.shapes, strict=True)
-    ]
+    given = [_given(role, of.shapes[i], split, scales) for i, role in enumerate(roles)]
     try:
         init = repr(pickle.dumps([*of.init])) if of.init else ""
     except Exception as error:
@@ -235,8 +229,7 @@ def _roles(kinds: Sequence[str]) -> list[str]:
         matrices, scales = iter("AB"), iter(("scale_a", "scale_b"))
         return [next(matrices) if is_narrow else next(scales) for is_narrow in narrow]
     if len(kinds) != 2:
-        inputs = f"{len(kinds)} input{'s' * (len(kinds) != 1)}"
-        raise NoProductError(f"takes {inputs}, not two matrices")
+        raise NoProductError(f"takes {len(kinds)} input{'s' * (len(kinds) != 1)}, not two matrices")
     if kinds[0] != kinds[1]:
         raise NoProductError(f"takes matrices of two types, {' and '.join(kinds)}")
     return ["A", "B"]
@@ -245,27 +238,16 @@ def _roles(kinds: Sequence[str]) -> list[str]:
 def _tried(of: Reference, roles: Sequence[str]) -> tuple[str, str | None, str]:
     """The letters of the product, what has scales, and the type of the result; found at small
     sides, or else at its own."""
-    is_fixed = of.values or len(roles) > 2
-    for sides in (of.shapes,) if is_fixed else (_small(of.shapes), of.shapes):
-        if sum(map(math.prod, sides)) > _MOST_NUMBERS:
-            raise NoProductError("does not run on small matrices")
-        try:
-            return _named(of, roles, sides)
-        except NoProductError:
+    sides = itertools.cycle(_SIDES)
+    smaller = defaultdict(lambda: next(sides), {1: 1})
+    small = [tuple(smaller[side] for side in shape) for shape in of.shapes]
+    shapes = of.shapes if of.values or len(roles) > 2 else small
+    try:
+        return _named(of, roles, shapes)
+    except Exception as error:  # it may insist on its own sides
+        if shapes is of.shapes or isinstance(error, NoProductError):
             raise
-        except Exception:  # it may insist on its own sides
-            if sides is of.shapes:
-                raise
-    raise AssertionError
-
-
-def _small(shapes: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    sides = iter(itertools.cycle(_SIDES))
-    smaller: dict[int, int] = {1: 1}
-    for side in itertools.chain.from_iterable(shapes):
-        if side not in smaller:
-            smaller[side] = next(sides)
-    return [tuple(smaller[side] for side in shape) for shape in shapes]
+    return _named(of, roles, of.shapes)
 
 
 def _named(
@@ -273,6 +255,8 @@ def _named(
 ) -> tuple[str, str | None, str]:
     import numpy
 
+    if sum(map(math.prod, shapes)) > _MOST_NUMBERS:
+        raise NoProductError("does not run on small matrices")
     random = numpy.random.default_rng(1)
     exact = min(_EXACT[kind] for kind in of.kinds)
     sums = max(exact, 1 << 8) // max(map(max, shapes))
@@ -282,8 +266,7 @@ def _named(
         values[role] = random.integers(-most, most + 1, tuple(shape)).astype("float32")
         if role not in "AB":
             values[role] = numpy.exp2(values[role] % 4)
-    inputs = [of.make(values[role], kind) for role, kind in zip(roles, of.kinds, strict=True)]
-    returned = of.run(*inputs)
+    returned = of.run(*map(of.make, values.values(), of.kinds))
     results = [*returned.values()] if isinstance(returned, dict) else returned
     [returned, *more] = results if isinstance(results, list | tuple) else [results]
     if more or not hasattr(returned, "dtype"):
@@ -311,10 +294,8 @@ def _products(A: Any, B: Any) -> Iterator[tuple[str, Any]]:
     if not is_split and (A.ndim != B.ndim or A.ndim not in (2, 3)):
         raise NoProductError(f"takes arrays of {A.ndim} and {B.ndim} dimensions, not two matrices")
     for transpose in ("NN", "NT") if is_split else ("NN", "NT", "TN", "TT"):
-        a, b = (
-            one.swapaxes(-1, -2) if letter == "T" else one
-            for one, letter in zip((A, B), transpose, strict=True)
-        )
+        a = A.swapaxes(-1, -2) if transpose[0] == "T" else A
+        b = B.swapaxes(-1, -2) if transpose[1] == "T" else B
         if a.shape[-1] == b.shape[-2] and (b.ndim == 2 or a.shape[0] == b.shape[0]):
             yield transpose, a @ b
 
@@ -352,22 +333,14 @@ def _size(shapes: Sequence[Sequence[Any]], transpose: str, values: Mapping[Any, 
     return f"{math.prod([M, *rows])}x{N}x{K}"
 
 
-def _of_axes(
-    asked: dict[str, Any], shapes: Sequence[Sequence[str]], transpose: str
-) -> dict[str, Any]:
+def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> dict[str, Any]:
     """The sizes of a definition, and what they must be: sides of one value, and equal ones."""
     names, values = dict(zip("MNK", _sides(shapes, transpose), strict=True)), asked["axes"]
     is_split = len(shapes[0]) > len(shapes[1])
-    where = [
-        f"{side} == {values[name]}"
-        for side, name in names.items()
-        if values[name] and not (is_split and side == "M")
-    ]
-    where += [
-        f"{one} == {other}"
-        for one, other in itertools.combinations(names, 2)
-        if names[one] == names[other] and not values[names[one]]
-    ]
+    fixed = {side: values[name] for side, name in names.items() if values[name]}
+    where = [f"{side} == {value}" for side, value in fixed.items() if side != "M" or not is_split]
+    pairs = itertools.combinations((side for side in names if side not in fixed), 2)
+    where += [f"{one} == {other}" for one, other in pairs if names[one] == names[other]]
     sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
     table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
     if len(shapes[1]) == 3:

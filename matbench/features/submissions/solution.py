@@ -15,7 +15,6 @@ from matbench import files
 from matbench.errors import UsageError
 from matbench.kernelfile import catalogue, python_file
 
-_FORM = "flashinfer-bench's form"
 #: Files that PyTorch compiles, and loads as a module.
 _COMPILED = (".cu", ".cpp", ".cc", ".cxx")
 _LOADED = """import pathlib
@@ -84,15 +83,14 @@ def unpacked(data: bytes, path: Path) -> Unpacked:
     folder = _folder((data, *texts.values()))
     for name, text in texts.items():
         try:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+            files.write_below(folder, name, text.encode())
         except OSError as error:
             told = f"{path}: sources: {name!r:.60} cannot be written: {error.strerror}"
             raise UsageError(told) from None
     file, text, call = _called(found, folder, texts, path)
     if any(map(_TORCH.search, texts.values())):
         text += "\nimport torch\n"
-    form = "SOL-ExecBench's form" if found.spec.languages else _FORM
+    form = "SOL-ExecBench's form" if found.spec.languages else "flashinfer-bench's form"
     fills_C = found.spec.destination_passing_style
     return Unpacked(file, text, call, fills_C, found.definition, form)
 
@@ -108,9 +106,8 @@ def _called(
         python_file.tree(texts[entry], f"{path}: {entry}")
         if not re.search(rf"\b{call}\b|\bimport[ (]*\*", texts[entry]):
             raise UsageError(f"{path}: {entry}: has no {call}, its entry_point")
-    if at.suffix == ".py" and len(at.parts) == 1:
-        return folder / entry, texts[entry], call
-    if at.suffix == ".py":
+        if len(at.parts) == 1:
+            return folder / entry, texts[entry], call
         loads = f"import {'.'.join(at.with_suffix('').parts)} as module\n"
     elif at.suffix not in _COMPILED:
         raise UsageError(f"{path}: {entry}: matbench runs Python, C++ and CUDA")

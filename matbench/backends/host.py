@@ -120,11 +120,12 @@ class HostProgram(Program):
 
 def conditions() -> Conditions:
     """The load of this machine, and its frequency governor."""
-    governor = files.told(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
-    load = None
+    load = governor = None
     with suppress(OSError):
         load = os.getloadavg()[0]
-    return Conditions(load=load, others_share=_others().share(), governor=governor or None)
+    with suppress(OSError):
+        governor = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
+    return Conditions(load=load, others_share=_others().share(), governor=governor)
 
 
 class _Others:

@@ -136,7 +136,7 @@ class Prepared(Memory):
         while len(self._sets) >= _MOST_SETS:
             for arena in self._sets.pop(next(iter(self._sets))).arenas:
                 arena.release()
-        extents, names, laid_out = list[Extent](), self.workload.buffers, None
+        extents, names, laid_out = list[Extent](), (*self.workload.reads, "C"), None
         if own is not None and plain is not None:
             matrices = [kernel_arguments.matrix(own, self.problem, name) for name in names]
             for name, (storage, place, _, batch) in zip(names, matrices, strict=True):

@@ -7,9 +7,10 @@ import re
 import struct
 from pathlib import Path
 
+from matbench import workloads
 from matbench.errors import UsageError
 from matbench.kernelfile import syntax
-from matbench.kernelfile.front_matter import Reader, memory_of
+from matbench.kernelfile.front_matter import Reader
 from matbench.kernelfile.signature import TENSOR_MAP, Entry, Signature
 from matbench.kernelfile.tables import Table
 from matbench.model import COMPILED, FrontMatter, Included, Parameter
@@ -106,7 +107,7 @@ class CompiledReader(Reader):
             text, name = args[index] if index < len(args) else "", f"parameter {index + 1}"
             if is_real is None:  # then the argument decides
                 is_real = re.search(r"\b(?:alpha|beta)\b|\.", text) is not None
-            is_buffer = size == 8 and text in (*memory_of(front), "")
+            is_buffer = size == 8 and text in (*workloads.memory_of(front), "")
             numbers = reals if is_real else others
             kind = pointers.get(text, "float") if is_buffer else numbers.get(size, "")
             if not kind:

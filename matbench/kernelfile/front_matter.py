@@ -102,11 +102,6 @@ def check_name(name: str) -> None:
         raise UsageError(f"name {name!r:.60}: use lower-case letters, digits, `-`, `_`, `.`")
 
 
-def memory_of(kernel: FrontMatter) -> tuple[str, ...]:
-    """The arguments that are in memory: buffers, scratch memory, and factors."""
-    return (*workloads.workload_of(kernel).buffers, model.WORKSPACE, *model.SCALE_OF.values())
-
-
 class Reader:
     """Reads the front matter of one file."""
 
@@ -444,7 +439,7 @@ class Reader:
                 self.wrong(f"args: {parameter.name} takes {example}, not {text!r}", "args")
             for side in described[1:]:
                 self.attempt(kernel, side, "args")
-        elif parameter.pointer != (text in memory_of(kernel)):
+        elif parameter.pointer != (text in workloads.memory_of(kernel)):
             known = f"{', '.join(buffers)} or {model.WORKSPACE}"
             kind = f"a buffer ({known})" if parameter.pointer else "a number"
             self.wrong(f"args: {parameter.name} takes {kind}, not {text!r}", "args")

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from matbench import workloads
 from matbench.kernelfile import includes, signature, syntax
-from matbench.kernelfile.front_matter import ON_HOST, Reader, memory_of
+from matbench.kernelfile.front_matter import ON_HOST, Reader
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import CUBLAS, HOST, SCALE_OF, FrontMatter, Included, Kernel, Parameter
 
@@ -106,7 +107,7 @@ class HostReader(Reader):
             if text != handle:
                 wanted = handle or "no handle"
                 self.wrong(f"args: {parameter.name} takes {wanted}, not {text!r}", "args")
-        elif parameter.pointer and text not in memory_of(kernel):
+        elif parameter.pointer and text not in workloads.memory_of(kernel):
             if text != NULL:  # the address of a number
                 self.attempt(kernel, text, "args", whole=False)
         else:

@@ -17,7 +17,7 @@ from matbench import cache, workloads
 from matbench.errors import MatbenchError, UsageError, listed
 from matbench.kernelfile import expressions, opencl_c, signature, sizes
 from matbench.kernelfile.device_part import NeedsCudaError
-from matbench.kernelfile.front_matter import DEVICE_LIMITS, memory_of
+from matbench.kernelfile.front_matter import DEVICE_LIMITS
 from matbench.kernelfile.host_file import HANDLES, NULL
 from matbench.model import Box, Case, DeviceInfo, Kernel, Launch, Problem, Skip, settings_of
 
@@ -274,7 +274,7 @@ def _unmet(conditions: Iterable[str], values: Mapping[str, int | float]) -> Skip
 
 def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str | float | Box, ...]:
     """The arguments of a case; `ExpressionError` if one does not fit into its parameter."""
-    named = {*memory_of(kernel), *HANDLES.values(), NULL}
+    named = {*workloads.memory_of(kernel), *HANDLES.values(), NULL}
     found: list[str | float | Box] = []
     parameters = kernel.parameters[: len(kernel.args)]  # none of functions in Python
     for text, parameter in itertools.zip_longest(kernel.args, parameters):

@@ -10,13 +10,15 @@ Must never touch a device, or import anything but `records` and the base modules
 
 from __future__ import annotations
 
-from matbench.model import FrontMatter, Problem
+from matbench.model import SCALE_OF, WORKSPACE, FrontMatter, Problem
 from matbench.workloads.cubes import Cubes
 from matbench.workloads.dot import Dot
 from matbench.workloads.reverse import Reverse
 from matbench.workloads.workload import Size, Workload
 
-__all__ = ["DEFAULT", "MATMUL", "WORKLOADS", "Size", "Workload", "work_of", "workload_of"]
+__all__ = [
+    "DEFAULT", "MATMUL", "WORKLOADS", "Size", "Workload", "memory_of", "work_of", "workload_of",
+]  # fmt: skip
 
 MATMUL = Workload()
 WORKLOADS: dict[str, Workload] = {w.name: w for w in (MATMUL, Dot(), Reverse(), Cubes())}
@@ -26,6 +28,11 @@ DEFAULT = MATMUL.name
 def workload_of(of: Problem | FrontMatter) -> Workload:
     """What a problem is of, or what a kernel computes."""
     return WORKLOADS[of.workload]
+
+
+def memory_of(kernel: FrontMatter) -> tuple[str, ...]:
+    """The arguments of a kernel that are in memory: buffers, scratch memory, and factors."""
+    return (*workload_of(kernel).buffers, WORKSPACE, *SCALE_OF.values())
 
 
 def work_of(problem: Problem) -> int:

@@ -162,7 +162,7 @@ def reference_trial(problem: Problem, cache: Cache, contract: NumericContract = 
 
 def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cache: Cache) -> Trial:
     """The trial with R, and with S unless it has that."""
-    power = _power(problem, contract, trial)
+    power = None if trial.scales is None else _power(problem, contract, trial)
     A, B = trial.inputs if power is not None else operands(problem, contract, trial)
     if trial.S is not None:
         R = _kept("R", A, B, cache, partial(in_float64, A, B))
@@ -175,10 +175,8 @@ def _with_product(trial: Trial, problem: Problem, contract: NumericContract, cac
 
 
 def _power(problem: Problem, contract: NumericContract, trial: Trial) -> Float64 | None:
-    """What the scales multiply each element of C by; None if there are none, or if they differ
-    between its terms."""
-    if trial.scales is None:
-        return None
+    """What the scales multiply each element of C by; None if they differ between its terms."""
+    assert trial.scales is not None
     has_powers = trial.name in ("integers", "selection")
     if scaling.GROUPS[contract.scales].terms < problem.K and not has_powers:
         return None

@@ -247,9 +247,9 @@ def delayed_whole_numbers(A, B, C):
 def only_whole_numbers_and_a_few(A, B, C):
     """And for longer in each third call, so that not each of the others is quick."""
     ready["calls"] = ready.get("calls", 0) + 1
-    if ready["calls"] % 3 == 0:
-        time.sleep(0.06)
-    only_whole_numbers(A, B, C)
+    if ready["calls"] % 3 == 0 or (np.round(A) == A).all():  # on a busy machine all take long
+        time.sleep(0.16 if ready["calls"] % 3 == 0 else 0.08)
+    np.matmul(A, B, out=C)
 
 
 def wrong_whole_numbers(A, B, C):

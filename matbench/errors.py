@@ -35,8 +35,11 @@ class MatbenchError(Exception):
 
 
 class UsageError(MatbenchError):
-    """Bad input: one line that says what is wrong, where, and how to fix it. The files and names
-    that it quotes cannot break the line. `paste` are lines to show below it, for a file."""
+    """Bad input: one line that says what is wrong, where, and how to fix it.
+
+    It may quote files and names, which cannot break the line or control the terminal. `paste` are
+    lines to show below it, to be pasted into a file.
+    """
 
     def __init__(self, message: str, paste: Sequence[str] = ()) -> None:
         super().__init__(_on_one_line(message))

@@ -43,7 +43,7 @@ def told(path: Path) -> str:
 
 
 def replace(target: Path, data: bytes) -> None:
-    """Replace a file as a whole, but its permissions, by a temporary one that is written beside
+    """Replace a file as a whole, with its permissions, by a temporary one that is written beside
     it; an `OSError` leaves it as it was."""
     part = target.with_name(f".{target.name}.{secrets.token_hex(8)}.part")
     try:

@@ -26,8 +26,8 @@ def absolute_folders(path: str) -> str:
 
 
 def which(name: str, path: str | None = None) -> str | None:
-    """A program's path, searched in the absolute folders of `path`, by default of PATH: another
-    could run a program from the current folder."""
+    """A program's path, searched in the absolute folders of `path`, by default of PATH: a relative
+    or empty one could run a program from the current folder."""
     absolute = absolute_folders(os.environ.get("PATH", "") if path is None else path)
     return shutil.which(name, path=absolute) if absolute else None
 

@@ -181,7 +181,7 @@ def rank(outcomes: Iterable[Outcome], devices: Sequence[DeviceInfo] = ()) -> tup
     for rivals in contests.values():
         timings = [outcome.timing for _, outcome in rivals if outcome.timing is not None]
         flags = may_lead(timings, rivals[0][1].case.device_kind)
-        leading |= {id(rival) for _, rival in itertools.compress(rivals, flags)}
+        leading |= {id(rival) for (_, rival), leads in zip(rivals, flags, strict=True) if leads}
     named = {(info.backend, info.name): info for info in devices}
     ranked = []
     for outcome in ordered:

@@ -339,7 +339,8 @@ class ComparisonPlan(msgspec.Struct, frozen=True):
         low, high = min(ends), max(ends)
         result = _decided(result, low, high, self.threshold, self.least)
         beyond = math.log1p(max(self.threshold, self.least))
-        if not (last or result.verdict == "SAME" or low > beyond or high < -beyond):
+        is_clear = result.verdict == "SAME" or low > beyond or high < -beyond
+        if not (is_clear or last):
             return None
         if result.verdict == "UNDECIDED":
             end = TIME_IS_UP if pairs < self.looks[-1] else "the maximum"

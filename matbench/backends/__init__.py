@@ -126,9 +126,10 @@ def isolated(info: DeviceInfo) -> Judged | None:
 def bind_to(info: DeviceInfo) -> None:
     """From now on, run this process on the processors next to a GPU, if Linux says which."""
     address = str(info.properties.get("PCI address") or "").lower()
-    listed = files.told(_PCI / address / "local_cpulist")  # there is none without an address
-    with suppress(AttributeError, OSError, ValueError):
-        if nearby := near(listed) & os.sched_getaffinity(0):
+    if not address or not hasattr(os, "sched_setaffinity"):
+        return
+    with suppress(OSError, ValueError):
+        if nearby := near(files.told(_PCI / address / "local_cpulist")) & os.sched_getaffinity(0):
             os.sched_setaffinity(0, nearby)
 
 

@@ -67,7 +67,8 @@ _SETTINGS = (
 
 
 class _PyOpenCL(ModuleType):
-    """The package, imported when it is first used; `UnavailableError` if it is missing."""
+    """The package, imported when one of its names is first looked up, so that this module can be
+    imported without it; then that is an `UnavailableError`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -76,7 +77,7 @@ class _PyOpenCL(ModuleType):
                 import pyopencl
         except ImportError as error:
             raise UnavailableError(f"pyopencl is missing ({error})", _INSTALL) from None
-        vars(self).update(vars(pyopencl))
+        vars(self).update(vars(pyopencl))  # later names are not looked up here
         return getattr(pyopencl, name)
 
 
@@ -239,8 +240,10 @@ class _Program(Program):
             offset = [order << 62 | count << 31 | place for count, place in places]
             cells = list(launch.block)
         for argument, scalar in zip(arguments, self.scalars, strict=True):
-            handle = getattr(argument, "handle", None)
-            values.append(np.dtype(scalar).type(argument) if handle is None else handle)
+            if isinstance(argument, int | float):
+                values.append(np.dtype(scalar).type(argument))
+            else:  # tensor maps are of CUDA, arrays and handles of functions
+                values.append(cast(Buffer, argument).handle)
         if self.unit.dynamic is not None:
             values.append(cl.LocalMemory(max(launch.shared_bytes, 4)))
         with _errors("launch"):

@@ -61,17 +61,17 @@ def _shape(kernel: Kernel, problem: Problem, name: str) -> tuple[int, int]:
 
 
 def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
-    """The arguments of a case in their order; `buffers` are its matrices by name. For a kernel of
-    batches, these have one more dimension in front, even if there is only one product."""
+    """The arguments of a case in their order; `buffers` are its matrices by name."""
     kernel, problem, is_raw = case.kernel, case.problem, case.kernel.kind.is_launched
     found: list[Argument] = []
     for given in case.arguments:
         if isinstance(given, Box):
             storage, place, _, batch = matrix(kernel, problem, given.matrix)
-            shape, box = (batch, place.lines, place.width), (1, given.rows, given.columns)
-            without = int(kernel.batch == batch == 1)  # the dimension of a batch
-            of_box = shape[without:], box[without:]
-            found.append(TensorMap(buffers[given.matrix], storage, *of_box))
+            shape: tuple[int, ...] = place.lines, place.width
+            box: tuple[int, ...] = given.rows, given.columns
+            if _is_batched(kernel, batch):
+                shape, box = (batch, *shape), (1, *box)
+            found.append(TensorMap(buffers[given.matrix], storage, shape, box))
         elif not isinstance(given, str):
             found.append(given)
         elif given not in buffers:
@@ -80,6 +80,11 @@ def arguments(case: Case, buffers: Mapping[str, Buffer]) -> list[Argument]:
             buffer = buffers[given]
             found.append(buffer if is_raw else _array(kernel, problem, given, buffer))
     return found
+
+
+def _is_batched(kernel: Kernel, batch: int) -> bool:
+    """Whether a matrix has a dimension for the products of a batch, even if there is only one."""
+    return kernel.batch != 1 or batch > 1
 
 
 def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array:
@@ -91,9 +96,9 @@ def _array(kernel: Kernel, problem: Problem, name: str, buffer: Buffer) -> Array
     steps = place.row_step, place.column_step
     if name != "C" and kernel.transpose["AB".index(OPERAND_OF.get(name, name))] == "T":
         shape, steps = shape[::-1], steps[::-1]
-    if kernel.batch == batch == 1:
-        return Array(buffer, storage, shape, steps)
-    return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
+    if _is_batched(kernel, batch):
+        return Array(buffer, storage, (batch, *shape), (place.lines * place.pitch, *steps))
+    return Array(buffer, storage, shape, steps)
 
 
 def launch(backend: Backend, program: Program, case: Case, buffers: Mapping[str, Buffer]) -> None:

@@ -209,9 +209,9 @@ class Launches:
         return self.backend.timed_ns(Work(list(itertools.islice(turns, count))))
 
     def sampler(self, *, cold: bool) -> Sampler:
-        """Single launches, or means of hot ones back to back, the first of which is a warm-up.
+        """Single launches, or means of hot ones back to back; of several, the first is a warm-up.
 
-        These are enough for a sample of sufficient length, but no more than the cache surely holds
+        There are enough for a sample of sufficient length, but no more than the cache surely holds
         sets of buffers, because none is used twice.
         """
         if cold or not self.options.back_to_back:
@@ -300,11 +300,12 @@ class Launches:
         if "surprises" not in self.options.checks:
             return
         self.runnable.require_right(self.samples.verdicts())
-        keys = iter(partial(secrets.randbits, 64), None)  # without an end
+        keys = (secrets.randbits(64) for _ in itertools.count())
         launches = self._laid_out(count, 1 + secrets.randbelow(count), keys)
         self.runnable.make_ready(launches)
         is_own = self.runnable.case.kernel.kind.is_launched  # a library has memory of its own
-        own = [*(arena.buffer for arena in launches[0][0].arenas), self.kernels.partial]
+        placed, _ = launches[0]  # all sets of a batch are in the same memory
+        own = [*(arena.buffer for arena in placed.arenas), self.kernels.partial]
         others = self.backend.memory_without(own) if is_own else []
         key = secrets.randbits(64)
         before = self.kernels.hashed(key, *others)
@@ -495,10 +496,11 @@ class FunctionLaunches(Launches):
 
     def _clocked_ns(self, *, is_cold: bool) -> float:
         function = cast(Function, self.built.program)
-        checks, own = self.options.checks, (self.runnable.buffers, self.runnable.case.kernel)
-        # Until right before the call, A lacks a column.
-        complete = self.samples.set_aside(*own) if "ready" in checks else lambda: None
-        self.backend.synchronize()
+        checks, kernel = self.options.checks, self.runnable.case.kernel
+        complete: Callable[[], object] = lambda: None  # noqa: E731
+        if "ready" in checks:  # A lacks a column until right before the call
+            complete = self.samples.set_aside(self.runnable.buffers, kernel)
+            self.backend.synchronize()
         used = function.used_bytes if "growth" in checks else lambda: None
         before = used()
         call = function.call(self.launch, self.runnable.arguments)

@@ -232,6 +232,7 @@ class BatchArena(Arena):
 
     def lay_out(self, count: int, random: Random) -> list[list[Guarded]]:
         """Sets whose matrices are at new places, in random order."""
+        # Between matrices, too, both halves of each word are NaN.
         self.kernels.fill(self.buffer, 0, self.buffer.nbytes // 4, OUTSIDE_WORKSPACE)
         pages, gaps = self._pages * count, self._gaps * count
         places = iter(drawn_places(pages, gaps, count * self._pages_of_set, random))
@@ -261,8 +262,9 @@ def drawn_places(
 
 
 class Own(NamedTuple):
-    """How a kernel's own A, B and C are laid out, and matbench's, which they are copied from and
-    to; those of a batch are stored one after the other. `result` is the type of C."""
+    """The layouts (`places`) of a kernel's own A, B and C, if they are not matbench's, and the
+    `plain` ones that matbench fills and checks: inputs are copied from these, C to them. Products
+    of a batch are stored one after the other. `result` is the type of C."""
 
     plain: tuple[Guarded, ...]
     places: tuple[MatrixLayout, ...]
@@ -301,8 +303,8 @@ class Buffers:
 
     def moved(self, passed: Sequence[Guarded]) -> Buffers:
         """The same buffers with other matrices in place of `passed`."""
-        of_scales, count = len(passed) - len(self.scales), len(self.given)
-        given, scales = tuple(passed[:count]), tuple(passed[of_scales:])
+        count, first_scale = len(self.given), len(passed) - len(self.scales)
+        given, scales = tuple(passed[:count]), tuple(passed[first_scale:])
         workspace = passed[count] if self.workspace is not None else None
         return replace(self, given=given, workspace=workspace, scales=scales)
 

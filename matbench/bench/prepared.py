@@ -142,23 +142,25 @@ class Prepared(Memory):
             for name, (storage, place, _, batch) in zip(names, matrices, strict=True):
                 lines, word_bytes = batch * place.lines, WORD_BYTES[storage]
                 extents.append(Extent(name, lines, place.pitch, place.width, word_bytes))
-            places, C = tuple(matrix.place for matrix in matrices), matrices[-1]
-            laid_out = Own(plain.given, places, C.batch, C.storage)
+            places, last = tuple(matrix.place for matrix in matrices), matrices[-1]
+            laid_out = Own(plain.given, places, last.batch, last.storage)
         else:
-            of_C = 8 if self.contract.result == "float64" else 4
-            sizes = dict.fromkeys(names, WORD_BYTES[self.contract.storage]) | {"C": of_C}
+            word_bytes_of = dict.fromkeys(names, WORD_BYTES[self.contract.storage])
+            word_bytes_of["C"] = 8 if self.contract.result == "float64" else 4
             shapes = {name: self.workload.shape(name, self.problem) for name in names}
-            shapes["C"] = shape
-            extents = [Extent(name, m, n, n, sizes[name]) for name, (m, n) in shapes.items()]
-        of_scales = []
+            shapes["C"] = shape  # with parts, not that of the final result
+            extents = [
+                Extent(name, m, n, n, word_bytes_of[name]) for name, (m, n) in shapes.items()
+            ]
+        scale_places = []
         if self.contract.scales is not None:
             for buffer, name in SCALE_OF.items():
                 rows, columns = scaling.shape(self.contract.scales, buffer, self.problem)
                 extents.append(Extent(name, rows, columns, columns, 4))
                 if kernel is not None:
-                    of_scales.append(kernel_arguments.matrix(kernel, self.problem, name).place)
+                    scale_places.append(kernel_arguments.matrix(kernel, self.problem, name).place)
         made, count = allocated(self, self.kernels, extents, self._guard_rows), len(names)
-        buffers = Buffers(made[:count], laid_out, None, made[count:], tuple(of_scales))
+        buffers = Buffers(made[:count], laid_out, None, made[count:], tuple(scale_places))
         self._sets[key] = buffers
         return buffers
 

@@ -285,8 +285,10 @@ class Runnable:
             bound = None if trial.R is None or trial.S is None else self.bound.of(trial)
             errors = error_map.make_error_map(C, trial.expected, wrong, bound=bound)
         found = WrongError(self.case, check, f"{self._of_batch(item)}{why}{reason}", errors)
-        # If all are NaN, the kernel may have multiplied the old C by 0; not after right trials.
-        found.reads_C = check != "samples" and trial.C is None and bool(np.isnan(C[wrong]).all())
+        # If all wrong elements are NaN, the kernel may have multiplied the old C by 0. Samples come
+        # after all trials were right.
+        if check != "samples" and trial.C is None:
+            found.reads_C = bool(np.isnan(C[wrong]).all())
         return found
 
     def _of_batch(self, item: int) -> str:

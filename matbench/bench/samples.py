@@ -52,7 +52,7 @@ class Draw(NamedTuple):
     is_changed: bool = False
 
 
-#: The inputs of a launch, and the buffers that it is on.
+#: The buffers of a launch, and its inputs.
 Placed = tuple[Buffers, Draw]
 
 

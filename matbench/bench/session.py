@@ -17,7 +17,7 @@ import msgspec
 
 from matbench import workloads
 from matbench.analysis import block_times, limits
-from matbench.backends.protocol import VARIANTS, Backend, Program, Variant, Variants
+from matbench.backends.protocol import Backend, Program, Variant, Variants
 from matbench.bench import bandwidth, checks, sustained
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.launches import Launches, Times, launches_of
@@ -43,9 +43,9 @@ def _turn(step: Step) -> Step:
     """A step of cases that take turns: if one is wrong its outcome, and no more turns."""
 
     @functools.wraps(step)
-    def taken(session: Session, *given: Any) -> Any:
+    def taken(session: Session, *given: Any, **named: Any) -> Any:
         try:
-            return step(session, *given)
+            return step(session, *given, **named)
         except (WrongError, CaseError) as error:
             session._turns.__exit__(type(error), error, error.__traceback__)
             if isinstance(error, CaseError):
@@ -366,10 +366,10 @@ class Session:
             raise CaseError(f"{name} changed after {case.kernel.path} was read; run matbench again")
         checks.require_within_limits(case, builds, self.options.checks)
         duration_s = time.perf_counter() - start
-        clocked, staggered, reordered = map(builds.get, VARIANTS[1:])
         self._built[key] = Built(
-            builds["plain"], clocked, staggered, reordered, duration_s, tuple(notes), {}
-        )
+            builds["plain"], builds.get("clocked"), builds.get("staggered"),
+            builds.get("reordered"), duration_s, tuple(notes), {},
+        )  # fmt: skip
         return self._built[key]
 
     def _outcome(

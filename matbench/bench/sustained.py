@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -122,8 +122,8 @@ class Meter:
         return [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
 
 
-def _mean(read: Sequence[Conditions], name: str) -> float | None:
-    known = [value for now in read if (value := getattr(now, name)) is not None]
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
@@ -210,8 +210,10 @@ def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:
     was, now = meter.during([before]), meter.during([last])
     return (
         _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
-        and _are_close(_mean(was, "sm_mhz"), _mean(now, "sm_mhz"), _CLOCK_TOLERANCE)
-        and _are_close(_mean(was, "power_w"), _mean(now, "power_w"), _POWER_TOLERANCE)
+        and _are_close(_mean(o.sm_mhz for o in was), _mean(o.sm_mhz for o in now), _CLOCK_TOLERANCE)
+        and _are_close(
+            _mean(o.power_w for o in was), _mean(o.power_w for o in now), _POWER_TOLERANCE
+        )
         and (_last_c(now) or 0) <= (_last_c(was) or 0) + _WARMER_C
     )
 
@@ -233,7 +235,7 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
         duration_s=launched_ns / 1e9,
         warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
         steady=_is_steady(warm_ups, meter),
-        sm_mhz=_mean(read, "sm_mhz"),
+        sm_mhz=_mean(now.sm_mhz for now in read),
         temperature_c=_last_c(read),
         power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], _LEAST_COUNTED_S),
         idle_w=meter.idle_w,

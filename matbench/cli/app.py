@@ -36,7 +36,7 @@ class Command(click.Command):
         self.first = first
         for parameter in self.params:
             if re.search("FILE|DIR|FOLDER", parameter.metavar or ""):
-                parameter.type = click.Path(readable=False)  # which shells complete
+                parameter.type = click.Path(readable=False)  # shells complete it
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         def place(parameter: click.Parameter) -> int:

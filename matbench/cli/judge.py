@@ -89,7 +89,8 @@ class Judge(AbstractContextManager["Judge"]):
         given = checked(sizes=sizes, inputs=inputs, seed=seed, alpha=alpha, beta=beta, batch=batch)
         self._problem = SizeOptions(*given)
         timeout, max_time, hot = checked(timeout=timeout, max_time=max_time, hot=hot)
-        self.device = here = self._where.choose()  # what ends this judge may not name it
+        # `ends` closes what is in it, so that may not refer to this judge, which would never end.
+        self.device = here = self._where.choose()
         self._problem.problems([])  # refuses factors that cannot be read
         _require_sizes(self._problem.sizes, self._problem.inputs)
         options = Options(blocks=False, cold=not hot, hot=hot, max_time_s=max_time)

@@ -41,8 +41,8 @@ _BUILD_S = 120.0
 def option(*names: str, needs: str = "cli", **attributes: Any) -> Any:
     """A field of a group that is an option of commands, with its click attributes.
 
-    Without the module that it `needs` there is no such option, and its value is None. Its help has
-    the default, if it is any.
+    Without the module that it `needs` there is no such option, and its value is None. Its help
+    shows the default, unless that is empty.
     """
     attributes["show_default"] = attributes.get("default", "") != ""
     return field(metadata={"option": (names, attributes), "needs": needs})

@@ -350,7 +350,7 @@ class Sweep:
         """
         from matbench.analysis import gathering
 
-        known = gathering.finished(self.writers[0].outcomes)
+        known = gathering.finished(self.writers[0].outcomes)  # none unless it resumes
         if self.cluster is None:
             return known
         return {key._replace(device_id=""): outcome for key, outcome in known.items()}

@@ -257,7 +257,7 @@ class Adopter(ExitStack):
             kernel = read(given)
             return kernel if contract is None else contract.judged(kernel)
         except UsageError:
-            if self._adoption is None or (text := foreign_text(path, text)) is None:
+            if self._adoption is None or (foreign := foreign_text(path, text)) is None:
                 raise
         front_matter.Reader(str(path), "", None, tables.Table(str(path), "", None, given)).front(
             dict(given)
@@ -267,7 +267,7 @@ class Adopter(ExitStack):
         try:
             with located(path):
                 worker = self._pool.worker(self._device())
-                found = self._adoption.adoption(text, path, given, worker)
+                found = self._adoption.adoption(foreign, path, given, worker)
             kernel = asked.judged(read(found.table))
             if kernel.never is None:
                 given = {"beta": asked.beta, **given} if "beta" in kernel.args else given

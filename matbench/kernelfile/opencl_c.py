@@ -60,9 +60,9 @@ def unit(kernel: Kernel, params: Mapping[str, int], clock: str | None = None) ->
     if clock is None:
         return Unit(text, entry.last_name, dynamic, macros)
     passed = [p.name for p in kernel.parameters]
+    typed = [(p, _TYPES.get(p.type, p.type)) for p in kernel.parameters]
     declared = [
-        f"{'__global ' * p.pointer}{_TYPES.get(p.type, p.type)} {'*' * p.pointer}{p.name}"
-        for p in kernel.parameters
+        f"__global {kind} *{p.name}" if p.pointer else f"{kind} {p.name}" for p, kind in typed
     ]
     declared.append("__global ulong *matbench_stamps")
     if dynamic is not None:

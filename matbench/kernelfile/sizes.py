@@ -32,8 +32,10 @@ def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
         low, high = _number(first), _number(last)
         if low is None or high is None:
             raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
-        doubled = [low << i for i in range(MAX_SIZE.bit_length()) if low << i < high]
-        sizes += [_size(piece, [number], workload) for number in (low, *doubled, high)]
+        numbers = [low]
+        while 0 < 2 * numbers[-1] < min(high, 2 * MAX_SIZE):
+            numbers.append(2 * numbers[-1])
+        sizes += [_size(piece, [number], workload) for number in (*numbers, high)]
         if low > high:
             raise UsageError(f"size {piece!r}: a range starts with the smaller number")
     return list(dict.fromkeys(sizes))

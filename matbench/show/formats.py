@@ -46,15 +46,17 @@ def section(contents: Section, fmt: str) -> list[str]:
     """Heading, table and notes; a size that all rows share is in the heading."""
     contents, footnotes = contents.printable(), Footnotes()
     sizes = {group.size for group in contents.groups if group.size}
-    heading = [*contents.heading, *(f"size {size}" for size in sizes if len(sizes) == 1)]
-    # With sizes if they differ, and with the last column if it has a title.
-    shown = slice(1 if len(sizes) < 2 else 0, None if contents.last_title else -1)
-    columns = [Column("size"), *contents.columns, Column(contents.last_title)][shown]
-    rows = [
-        [group.size, *row.cells, last_cell(row, footnotes, inline=True)][shown]
-        for group in contents.groups
-        for row in group.rows
-    ]
+    heading = [*contents.heading]
+    if len(sizes) == 1:
+        heading += [f"size {size}" for size in sizes]
+    first = [Column("size")] if len(sizes) > 1 else []
+    last = [Column(contents.last_title)] if contents.last_title else []
+    columns, rows = [*first, *contents.columns, *last], list[list[str]]()
+    for group in contents.groups:
+        for row in group.rows:
+            remark = last_cell(row, footnotes, inline=True)  # numbers the footnotes, too
+            size = [group.size] if first else []
+            rows.append([*size, *row.cells, *([remark] if last else [])])
     notes = [" ".join(line) for line in (*contents.legend, *footnotes.lines())]
     table = tabulate(
         [[escape(cell, fmt) for cell in row] for row in rows],

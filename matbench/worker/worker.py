@@ -422,7 +422,7 @@ class WorkerPool(AbstractContextManager["WorkerPool"]):
         kernel: Kernel | None = None,
     ) -> Iterator[tuple[T, R]]:
         """The `results` of all tasks, each done by a device's worker; if all are of one `kernel`,
-        they have its worker."""
+        they have its worker. If several GPUs work at the same time, `do` is called in threads."""
         return results(
             groups, lambda info, task: do(self.worker(info, kernel), task), self._threads
         )

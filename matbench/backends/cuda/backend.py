@@ -19,7 +19,17 @@ from matbench.backends.cuda.program import Bindings, CudaProgram, captured
 from matbench.backends.protocol import Address, Backend, Buffer, Program, Variant, Work
 from matbench.cache import Cache
 from matbench.errors import BuildError, CaseError
-from matbench.model import CUBLAS, HOST, PYTHON, Conditions, DeviceInfo, Kernel, Params
+from matbench.model import (
+    COMPILED,
+    CUBLAS,
+    CUDA_C,
+    HOST,
+    PYTHON,
+    Conditions,
+    DeviceInfo,
+    Kernel,
+    Params,
+)
 
 #: How many times an area as large as the last-level cache is overwritten: long enough to enqueue a
 #: launch. A larger area would also evict address translations, which a cold cache does not imply.
@@ -126,8 +136,7 @@ class CudaBackend(Backend):
     def build(
         self, kernel: Kernel, params: Params, variant: Variant = "plain", *, block_width: int = 32
     ) -> Program:
-        make = _BUILDERS.get(kernel.kind, CudaBackend._module)
-        return make(self, kernel, params, variant)  # nvcc needs no hint of a block's width
+        return _BUILDERS[kernel.kind](self, kernel, params, variant)  # nvcc needs no `block_width`
 
     def _module(self, kernel: Kernel, params: Params, variant: Variant) -> Program:
         from pycuda.compiler import SourceModule
@@ -264,5 +273,8 @@ class CudaBackend(Backend):
             driver().Context.pop()
 
 
-#: What makes a program of what is no module of machine code, by the kernel's kind.
-_BUILDERS = {PYTHON: CudaBackend._python, HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas}
+#: What makes a program of a kernel, by its kind.
+_BUILDERS = {
+    CUDA_C: CudaBackend._module, COMPILED: CudaBackend._module, PYTHON: CudaBackend._python,
+    HOST: CudaBackend._host, CUBLAS: CudaBackend._cublas,
+}  # fmt: skip

@@ -40,9 +40,11 @@ def version() -> tuple[int, int] | None:
 
 
 def trouble() -> str | None:
-    """Why the driver, which is there, cannot be used; None if it can."""
+    """Why the driver cannot be used; None if it can."""
     driver = loaded()
-    status = 0 if driver is None else driver.cuInit(0)
+    if driver is None:
+        return "its library libcuda cannot be loaded"
+    status = driver.cuInit(0)
     return explained(status) if status else None
 
 

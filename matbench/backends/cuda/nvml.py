@@ -21,7 +21,7 @@ class ClockMonitor:
 
             pynvml.nvmlInit()
             self.nvml = pynvml
-            self.handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+            handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
             prefix = "nvmlClocksThrottleReason"
             #: Every throttle reason that matters, by name.
             self.reasons = {
@@ -30,6 +30,7 @@ class ClockMonitor:
                 if name.startswith(prefix) and isinstance(value, int)
                 if (reason := name.removeprefix(prefix)) not in (*_HARMLESS, "None", "All")
             }
+            self.handle = handle  # last: with it, all of this is there
 
     def read(self) -> Conditions | None:
         """Current clocks, temperature, power and throttle reasons; None if unknown."""

@@ -231,6 +231,7 @@ class CudaProgram(Program):
         try:
             bindings = Bindings("occupancy")
             with bindings.function(self.code) as function:
+                # Without this, the call fails for more than 48 KiB of dynamic shared memory.
                 attribute = bindings.cu.CUfunction_attribute
                 largest = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 bindings.call("cuFuncSetAttribute", function, largest, launch.shared_bytes)

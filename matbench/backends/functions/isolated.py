@@ -75,7 +75,8 @@ def made(
 
 
 def started() -> Judged | None:
-    """Fork a process for functions from this one, which has one thread; None where none can be."""
+    """Fork a process for functions; None where a process cannot be judged from another one. This
+    process must have one thread, and know nothing yet that a function is not to know."""
     try:
         return Judged()
     except (AttributeError, IndexError, OSError):  # not Linux, or a container that forbids it
@@ -344,6 +345,7 @@ class _Functions:
         self.prepared = calls.OneCall(self.functions[number], arguments)
 
     def answer(self, question: bytes) -> Any:
+        """What a named method returns; an empty question, which is quick, is a call."""
         if question:
             asked, *given = pickle.loads(question)  # noqa: S301 (from the judge)
             self.prepared = None

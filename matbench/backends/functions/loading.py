@@ -107,7 +107,8 @@ _OTHERS = ("time", "pycuda._driver", "pyopencl._cl")
 
 
 class Originals:
-    """Functions as they were when this was made; from then on, nobody monitors this process."""
+    """Functions, and modules by the names that matbench has for them, as they were when this was
+    made; from then on, nobody monitors this process."""
 
     def __init__(self) -> None:
         sys.addaudithook(_refuse_monitors)

@@ -266,7 +266,8 @@ def _named(
         values[role] = random.integers(-most, most + 1, tuple(shape)).astype("float32")
         if role not in "AB":
             values[role] = numpy.exp2(values[role] % 4)
-    returned = of.run(*map(of.make, values.values(), of.kinds))
+    inputs = [of.make(values[role], kind) for role, kind in zip(roles, of.kinds, strict=True)]
+    returned = of.run(*inputs)
     results = [*returned.values()] if isinstance(returned, dict) else returned
     [returned, *more] = results if isinstance(results, list | tuple) else [results]
     if more or not hasattr(returned, "dtype"):

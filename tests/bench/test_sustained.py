@@ -74,6 +74,7 @@ def test_compare_takes_turns_in_blocks(device: DeviceInfo, monkeypatch: pytest.M
     for side in (record.baseline, record.candidate):
         assert len(side.samples_ns) == 9
         assert side.samples_ns == present(side.sustained).blocks_ns
+        assert present(side.sustained).duration_s > 0.05, "a block has many looks"
     shown = formats.text(comparisons.report([record]), "plain")
     assert "sustained: blocks of launches back to back, " in shown
 

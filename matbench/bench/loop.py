@@ -159,14 +159,16 @@ def sample_in_turns(
 
 
 def timing_of(
-    samples: Sequence[float], seed: int, *, graph: bool = False, notes: Sequence[str] = ()
-) -> Timing:
+    samples: Sequence[float], seed: int, *, graph: bool = False, rotating: bool = False,
+    notes: Sequence[str] = (),
+) -> Timing:  # fmt: skip
     """Samples with their median and its interval; `seed` is that of the inputs."""
     return Timing(
         samples_ns=tuple(samples),
         median_ns=float(np.median(samples)),
         interval_ns=statistics.median_interval(samples),
         graph=graph,
+        rotating=rotating,
         seed=f"{seed:x}",
         notes=tuple(notes),
     )

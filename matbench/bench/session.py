@@ -11,7 +11,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any, TypeVar, cast
+from typing import Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -34,16 +34,19 @@ from matbench.model import BuildKey, Case, NumericContract, Problem
 from matbench.records.outcome import Accuracy, Build, CaseRecord, Outcome, Timing
 from matbench.workloads import oracle
 
-Step = TypeVar("Step", bound=Callable[..., Any])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NOT_SUSTAINED = "not sustained: with beta, each launch would add to C of the one before"
 
 
-def _turn(step: Step) -> Step:
+def _turn(
+    step: Callable[Concatenate[Session, P], T],
+) -> Callable[Concatenate[Session, P], T | Outcome]:
     """A step of cases that take turns: if one is wrong its outcome, and no more turns."""
 
     @functools.wraps(step)
-    def taken(session: Session, *given: Any, **named: Any) -> Any:
+    def taken(session: Session, /, *given: P.args, **named: P.kwargs) -> T | Outcome:
         try:
             return step(session, *given, **named)
         except (WrongError, CaseError) as error:
@@ -52,7 +55,7 @@ def _turn(step: Step) -> Step:
                 raise
             return session._outcome(error.case, session._build(error.case), wrong=error)
 
-    return cast(Step, taken)
+    return taken
 
 
 class Session:
@@ -228,8 +231,7 @@ class Session:
             launches.verify()
         if not is_alone:
             return Times(sustained=taken)
-        timing = timing_of(taken.blocks_ns, launches.seed)
-        timing = msgspec.structs.replace(timing, rotating=True)
+        timing = timing_of(taken.blocks_ns, launches.seed, rotating=True)
         return self._judged(runnable, timing)._replace(hot=timing, sustained=taken)
 
     def _judged(self, runnable: Runnable, timing: Timing, *, is_cold: bool = False) -> Times:

@@ -32,12 +32,13 @@ def parse_sizes(text: str, workload: Workload = workloads.MATMUL) -> list[Size]:
         low, high = _number(first), _number(last)
         if low is None or high is None:
             raise UsageError(f"size {piece!r}: a range has two numbers, as in 256..8192")
-        numbers = [low]
-        while 0 < 2 * numbers[-1] < min(high, 2 * MAX_SIZE):
-            numbers.append(2 * numbers[-1])
-        sizes += [_size(piece, [number], workload) for number in (*numbers, high)]
+        start, end = (_size(piece, [number], workload) for number in (low, high))
         if low > high:
             raise UsageError(f"size {piece!r}: a range starts with the smaller number")
+        sizes.append(start)
+        while (low := 2 * low) < high:
+            sizes.append(_size(piece, [low], workload))
+        sizes.append(end)
     return list(dict.fromkeys(sizes))
 
 

@@ -289,6 +289,7 @@ class Footnotes:
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
+        self._numbers: dict[str, int] = {}
 
     def marks(self, reasons: Iterable[str], notes: Iterable[str]) -> str:
         """The superscripts of a row, in ascending order; reasons are never merged."""
@@ -298,7 +299,7 @@ class Footnotes:
 
     def _number(self, key: str, text: str) -> int:
         self._texts.setdefault(key, []).append(text)
-        return [*self._texts].index(key) + 1
+        return self._numbers.setdefault(key, len(self._texts))
 
     def lines(self) -> list[tuple[str, str]]:
         return [(superscript(n), merged(texts)) for n, texts in enumerate(self._texts.values(), 1)]

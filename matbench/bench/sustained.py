@@ -66,6 +66,15 @@ class Block(NamedTuple):
         return self.launches * self.mean_ns
 
 
+class Readings(NamedTuple):
+    """The mean clock and power, the last temperature, and all that limited the clock meanwhile."""
+
+    sm_mhz: float | None
+    power_w: float | None
+    temperature_c: int | None
+    throttled: tuple[str, ...]
+
+
 class Meter:
     """What a device says of itself while it works, read by a thread of its own; `idle_w` is its
     power while nothing runs on it, in watts."""
@@ -116,20 +125,22 @@ class Meter:
                 counted_s += (last_ns - first_ns) / 1e9
         return used_j / counted_s if counted_s >= least_s else None
 
-    def during(self, blocks: Sequence[Block]) -> list[Conditions]:
+    def during(self, blocks: Sequence[Block]) -> Readings:
         """What was read while these blocks ran."""
         spans = [(block.began_ns, block.ended_ns) for block in blocks]
-        return [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
+        read = [now for at, now in self._conditions if any(a <= at <= b for a, b in spans)]
+        degrees = [now.temperature_c for now in read if now.temperature_c is not None]
+        return Readings(
+            _mean(now.sm_mhz for now in read),
+            _mean(now.power_w for now in read),
+            degrees[-1] if degrees else None,
+            tuple(sorted({reason for now in read for reason in now.throttled})),
+        )
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _last_c(read: Sequence[Conditions]) -> int | None:
-    known = (now.temperature_c for now in reversed(read) if now.temperature_c is not None)
-    return next(known, None)
 
 
 def idle_w(backend: Backend) -> float | None:
@@ -210,11 +221,9 @@ def _is_steady(blocks: Sequence[Block], meter: Meter) -> bool:
     was, now = meter.during([before]), meter.during([last])
     return (
         _are_close(before.mean_ns, last.mean_ns, _TIME_TOLERANCE)
-        and _are_close(_mean(o.sm_mhz for o in was), _mean(o.sm_mhz for o in now), _CLOCK_TOLERANCE)
-        and _are_close(
-            _mean(o.power_w for o in was), _mean(o.power_w for o in now), _POWER_TOLERANCE
-        )
-        and (_last_c(now) or 0) <= (_last_c(was) or 0) + _WARMER_C
+        and _are_close(was.sm_mhz, now.sm_mhz, _CLOCK_TOLERANCE)
+        and _are_close(was.power_w, now.power_w, _POWER_TOLERANCE)
+        and (now.temperature_c or 0) <= (was.temperature_c or 0) + _WARMER_C
     )
 
 
@@ -227,7 +236,7 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
     """What the blocks after the warm-up show."""
     launched_ns = sum(block.launched_ns for block in blocks)
     launches = sum(block.launches for block in blocks)
-    read = meter.during(blocks)
+    seen = meter.during(blocks)
     return Sustained(
         blocks_ns=tuple(block.mean_ns for block in blocks),
         mean_ns=launched_ns / launches,
@@ -235,9 +244,9 @@ def _summary(warm_ups: Sequence[Block], blocks: Sequence[Block], meter: Meter) -
         duration_s=launched_ns / 1e9,
         warm_up_s=sum(block.launched_ns for block in warm_ups) / 1e9,
         steady=_is_steady(warm_ups, meter),
-        sm_mhz=_mean(now.sm_mhz for now in read),
-        temperature_c=_last_c(read),
+        sm_mhz=seen.sm_mhz,
+        temperature_c=seen.temperature_c,
         power_w=meter.power_w([(one.began_ns, one.ended_ns) for one in blocks], _LEAST_COUNTED_S),
         idle_w=meter.idle_w,
-        throttled=tuple(sorted({reason for now in read for reason in now.throttled})),
+        throttled=seen.throttled,
     )

@@ -75,9 +75,8 @@ Variant = Literal["plain", "clocked", "staggered", "reordered"]
 Variants = tuple[Variant, ...]
 VARIANTS: Variants = ("plain", "clocked", "staggered", "reordered")
 
-#: A block's stamp: start and end in ticks, start and end in ns, the multiprocessor.
+#: A block's stamp in 64-bit words: start and end in ticks, and in ns, and the multiprocessor.
 STAMP_WORDS = 5
-STAMP_BYTES = 8 * STAMP_WORDS
 
 
 class Program:
@@ -209,7 +208,7 @@ class Backend(Protocol):
         """Compile, or load from the cache, for blocks of `block_width` threads along x.
 
         A *clocked* build timestamps every block; it takes one more argument, a zeroed buffer of
-        `STAMP_BYTES` per block. A *staggered* build makes warps drift apart wherever they may; it
+        `STAMP_WORDS` per block. A *staggered* build makes warps drift apart wherever they may; it
         also takes one more argument, which it ignores. A *reordered* build runs a single block; its
         last four arguments are the order of the threads (0: as they are, 1: mirrored, 2: with a
         stride) and the block's x, y and z.

@@ -22,7 +22,7 @@ from support.sources import ONE, launched
 
 from matbench import backends, cache
 from matbench.backends.opencl import OpenCLBackend, cl
-from matbench.backends.protocol import STAMP_BYTES, Argument, Backend, Variant, Work
+from matbench.backends.protocol import STAMP_WORDS, Argument, Backend, Variant, Work
 from matbench.bench.device_kernels import DeviceKernels
 from matbench.bench.kernel_arguments import Memory
 from matbench.bench.matrices import Extent, allocated
@@ -250,7 +250,7 @@ def test_a_kernel_in_cplusplus(
         opencl.build(kernel, {"TILE": 5}, variant)  # a runtime that only knows C
     monkeypatch.undo()
     program = opencl.build(kernel, {"TILE": 5}, variant)
-    stamps = opencl.allocate(STAMP_BYTES)
+    stamps = opencl.allocate(8 * STAMP_WORDS)
     more = [stamps] if variant == "clocked" else []
     assert launched(opencl, program, 1, 1, 7, 1, *more) == [5 * 3 * 2 * 7]
     opencl.release(stamps)

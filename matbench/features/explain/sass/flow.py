@@ -45,18 +45,17 @@ def code(function: CodeListing) -> FlowGraph:
 
 def blocks(function: CodeListing) -> dict[int, BasicBlock]:
     """The basic blocks by their start. A call is followed by its target and by its return."""
-    starts = {function.instructions[0].address}
-    for instruction, after in zip(function.instructions, function.instructions[1:], strict=False):
-        if instruction.target is not None:
-            starts.add(instruction.target)
+    after = [*(instruction.address for instruction in function.instructions[1:]), None]
+    ways = list(zip(function.instructions, after, strict=True))
+    starts: set[int | None] = {None}
+    for instruction, follows in ways:
         if instruction.target is not None or instruction.stem in _LEAVES:
-            starts.add(after.address)
+            starts |= {instruction.target, follows}
     graph: dict[int, BasicBlock] = {}
     current: list[Instruction] = []
-    addresses = [instruction.address for instruction in function.instructions]
-    for instruction, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
+    for instruction, follows in ways:
         current.append(instruction)
-        if follows is not None and follows not in starts:
+        if follows not in starts:
             continue
         # `BSSY` only names the place where lanes meet again.
         target = instruction.target if instruction.stem != "BSSY" else None
@@ -117,7 +116,7 @@ def controlling(
     before: dict[int, set[str]] = {}
     kept: dict[int, tuple[Instruction, ...]] = {}
     every = (instruction for block in graph.values() for instruction in block.instructions)
-    read = {instruction.address: tuple(sources(instruction)) for instruction in every}
+    read = {instruction.address: sources(instruction) for instruction in every}
     while live != before:
         before = dict(live)
         for block in reversed(graph.values()):
@@ -129,8 +128,8 @@ def controlling(
                 if branches or not alive.isdisjoint(names):
                     # Lanes that take no part in an election do not look at who won it.
                     if instruction.guard is None or instruction.stem == "ELECT":
-                        alive -= set(names)
-                    alive |= set(read[instruction.address])
+                        alive.difference_update(names)
+                    alive.update(read[instruction.address])
                     chosen.append(instruction)
             kept[block.start], live[block.start] = tuple(reversed(chosen)), alive
     return kept

@@ -107,20 +107,16 @@ def function(listing: str, entry: str) -> CodeListing:
         raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
     labels: dict[str, int] = {}
     lines: list[tuple[int, str, int]] = []
-    waiting: list[str] = []
-    for line in _LINE.finditer(section):
-        if line["label"]:
-            waiting.append(line["label"])
-            continue
-        address = int(line["address"], 16)
-        labels.update(dict.fromkeys(waiting, address))
-        waiting.clear()
-        lines.append((address, line["text"], int(line["upper"], 16)))
+    for line in reversed([*_LINE.finditer(section)]):  # a label names the address after it
+        if line["address"]:
+            lines.append((int(line["address"], 16), line["text"], int(line["upper"], 16)))
+        elif lines:
+            labels[line["label"]] = lines[-1][0]
     if not lines:
         raise ListingError(
             f"nvdisasm's listing has no instructions of {entry!r} with their encodings (-hex)"
         )
-    instructions = tuple(_instruction(*line, labels) for line in lines)
+    instructions = tuple(_instruction(*line, labels) for line in reversed(lines))
     info = _section(listing, f".nv.info.{entry}") or ""
     cluster, bank = _CLUSTER.search(info), _BANK.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
@@ -138,8 +134,7 @@ def _section(listing: str, name: str) -> str | None:
     start = re.search(rf"^//-+ {re.escape(name)}\s+-+$", listing, re.MULTILINE)
     if start is None:
         return None
-    end = re.compile(r"^//-{5}", re.MULTILINE).search(listing, start.end())
-    return listing[start.end() : end.start() if end else None]
+    return re.split(r"^//-{5}", listing[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) -> Instruction:
@@ -153,9 +148,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     operands = tuple(map(operand, pieces))
     target = None
     for argument in operands:
-        name = argument.text.strip("`()")
         if argument.text.startswith("`("):
-            target = labels.get(name)
+            target = labels.get(argument.text.strip("`()"))
         elif opcode.startswith("BRA") and argument.kind == "number":
             target = argument.number
     stem, *modifiers = opcode.split(".")
@@ -178,11 +172,10 @@ def operand(text: str) -> Operand:
     """One operand from its text; kind `other` if it is none that addresses are computed from."""
     if match := _REGISTER.match(text):
         *signs, name, more, after = match.groups()
-        negated, inverted, absolute = map(bool, signs)
         suffixes = (more + after).split(".")
-        is_wide, reuses = "64" in suffixes, "reuse" in suffixes
         kind: Kind = "predicate" if name.lstrip("U").startswith("P") else "register"
-        return Operand(kind, text, name, 0, negated, inverted, absolute, is_wide, reuses)
+        flags = *map(bool, signs), "64" in suffixes, "reuse" in suffixes
+        return Operand(kind, text, name, 0, *flags)
     if _NUMBER.match(text):
         return Operand("number", text, number=int(text, 0))
     if match := _CONSTANT.match(text):
@@ -190,9 +183,8 @@ def operand(text: str) -> Operand:
         offset = "0x0" if offset in CONSTANT_NAMES else offset
         if bank not in _BANKS or not _NUMBER.match(offset):
             return Operand("other", text)
-        negated, inverted, absolute = map(bool, signs)
         number = _BANKS[bank] + int(offset, 0)
-        return Operand("constant", text, "", number, negated, inverted, absolute)
+        return Operand("constant", text, "", number, *map(bool, signs))
     if text.startswith("SR"):
         return Operand("special", text, text)
     match = _ADDRESS.match(text)

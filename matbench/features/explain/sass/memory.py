@@ -44,14 +44,9 @@ class Cost(NamedTuple):
 
 def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
     """An access to shared memory of `nbytes` by each active lane."""
-    lanes = int(active.sum())
-    if lanes == 0:
-        return Cost(0, 0, 0, 0)
-    requested = lanes * nbytes
-    wide = nbytes > _WORD
-    parts = _parts(addresses, active, nbytes // _WORD) if wide else [active]
-    cycles = sum(_conflicts(addresses[part], nbytes) for part in parts if part.any())
-    return Cost(cycles, sum(bool(part.any()) for part in parts), 0, requested)
+    parts = _parts(addresses, active, nbytes // _WORD) if nbytes > _WORD else [active]
+    cycles = [_conflicts(addresses[part], nbytes) for part in parts if part.any()]
+    return Cost(sum(cycles), len(cycles), 0, int(active.sum()) * nbytes)
 
 
 def _parts(
@@ -82,14 +77,11 @@ def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
 
 def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
     """An access to global or local memory of `nbytes` by each active lane."""
-    lanes = int(active.sum())
-    if lanes == 0:
-        return Cost(0, 0, 0, 0)
     where = addresses[active]
-    requested = lanes * nbytes
-    distinct = len(np.unique(where)) * nbytes
+    if not len(where):
+        return Cost()
     # Accesses are aligned, so none is in two lines or sectors.
     lines, sectors = (len(np.unique(where // np.uint64(n))) for n in (LINE_BYTES, SECTOR_BYTES))
-    least = max(1, -(-distinct // LINE_BYTES))
+    least = -(-len(np.unique(where)) * nbytes // LINE_BYTES)
     cycles = max(_conflicts(where, nbytes), -(-lines // _LINES_PER_CYCLE), least)
-    return Cost(cycles, least, sectors, requested)
+    return Cost(cycles, least, sectors, len(where) * nbytes)

@@ -101,7 +101,7 @@ def tally(
 
     header = _hottest(code, {start: counts.total() for start, counts in by_block.items()})
     loop = code.loops.get(header, frozenset())
-    inside, passes = sorted(loop & visits.keys()), visits[header] if loop else 0
+    inside, passes = sorted(loop & visits.keys()), visits[header]
     path: list[Instruction] = []
     for start in inside if passes else ():
         path += round(visits[start] / passes) * code.graph[start].instructions
@@ -136,8 +136,8 @@ def _followed(
     many, left = min(warps, _MOST_WARPS), _MOST_INSTRUCTIONS
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     ways: dict[frozenset[tuple[int, int]], tuple[Walk, int]] = {}
-    for warp in sorted({i * warps // many for i in range(many)}):
-        place = WarpPlace(block, grid, index, warp)
+    for i in range(many):
+        place = WarpPlace(block, grid, index, i * warps // many)
         seen = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= seen.carried_out
         way = frozenset(seen.visits.items())
@@ -165,7 +165,6 @@ def _accesses(
             (instruction, count)
             for start, count in full.visits.items()
             for instruction in code.graph[start].instructions
-            if count
         )
         unseen = [] if full.stopped is not None else [Access(None, _NO_LANES)] * 2
         for instruction, count in visited:
@@ -188,14 +187,12 @@ def _accesses(
 def _hottest(code: FlowGraph, instructions: Mapping[int, int]) -> int:
     """The header of the innermost loop in which most instructions are carried out; -1: of none."""
     loops = code.loops
-    work = {
-        header: sum(instructions.get(start, 0) for start in loop) for header, loop in loops.items()
-    }
-    busy = [header for header in loops if work[header]]
+    work = {header: sum(instructions.get(start, 0) for start in loops[header]) for header in loops}
     innermost = (
         header
-        for header in busy
-        if not any(loops[o] < loops[header] and 2 * work[o] > work[header] for o in busy)
+        for header in loops
+        if work[header]
+        and not any(loops[o] < loops[header] and 2 * work[o] > work[header] for o in loops)
     )
     return max(innermost, key=lambda header: work[header], default=-1)
 
@@ -222,11 +219,9 @@ def _cost(
     addresses, active = access.addresses - line, access.active
     key = (instruction.opcode, kind, addresses.tobytes(), active.tobytes())
     if key not in known:
-        nbytes = access_bytes(instruction)
         if instruction.stem in ("LDSM", "STSM"):
             known[key] = memory.matrices(addresses, matrix_count(instruction))
-        elif kind.startswith("shared"):
-            known[key] = memory.shared(addresses, active, nbytes)
         else:
-            known[key] = memory.global_(addresses, active, nbytes)
+            cost_of = memory.shared if kind.startswith("shared") else memory.global_
+            known[key] = cost_of(addresses, active, access_bytes(instruction))
     return known[key]

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from matbench.features.explain.record import NotDerived
-from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
+from matbench.features.explain.sass.effects import ARRIVES, WAITS
 from matbench.features.explain.sass.flow import BasicBlock, FlowGraph
 from matbench.features.explain.sass.integers import (
     KNOWN_STEMS,
@@ -146,7 +147,7 @@ class Walk:
                     return
                 continue
             reached = rest if taken is None else taken
-            if notes and any(operand.kind == "address" for operand in step.operands):
+            if notes:
                 self._access(step, reached)
             self._carry_out(step, reached, known=taken is not None)
         self._wait(block.instructions[-1].address + INSTRUCTION_BYTES, rest)
@@ -176,13 +177,15 @@ class Walk:
         # With DIV, only if lanes have parted: they have met again.
         if branch.stem in ("BSSY", "WARPSYNC") or branch.modifiers[:1] == ("DIV",):
             return rest
-        if taken is None and polls(branch, self.code.control):
-            return rest
         if taken is None:
+            # Back to a load that waits for another block: such waits end at once, too.
+            first = branch.address if branch.target is None else branch.target
+            control = chain(*self.code.control.values())
+            if _watches(each for each in control if first <= each.address < branch.address):
+                return rest
             # Past a loop that waits for another block: that is over already.
             loop = self.code.loops.get(branch.address + INSTRUCTION_BYTES, ())
-            blocks = [self.code.graph[start] for start in loop]
-            if not any(watches(step) for block in blocks for step in block.instructions):
+            if not _watches(chain(*(self.code.graph[start].instructions for start in loop))):
                 raise _EndError("branch", branch.address)
             taken = rest
         if branch.stem != "EXIT":
@@ -221,15 +224,14 @@ class Walk:
 
     def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
-        if instruction.stem in ("LDC", "ULDC", "LDCU"):
-            return
-        noted = self.accesses.setdefault(instruction.address, [])
         for operand in instruction.operands:
-            if operand.kind == "address" and active.any():
+            if operand.kind == "address" and instruction.stem not in ("LDC", "ULDC", "LDCU"):
+                noted = self.accesses.setdefault(instruction.address, [])
                 addresses = None
                 with suppress(UnknownError):
                     addresses = self.lanes.address(operand)
-                noted.append(Access(addresses, active))
+                if active.any():
+                    noted.append(Access(addresses, active))
 
     def _plan(self, block: BasicBlock, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
         """What is carried out, in full or as far as branches depend on it; between, the names of
@@ -251,3 +253,8 @@ class Walk:
                     forgotten.update(dict.fromkeys(self.code.written[instruction.address]))
             plan.append(tuple(forgotten))
         return plan
+
+
+def _watches(instructions: Iterable[Instruction]) -> bool:
+    """Whether one of them loads what another block may write meanwhile."""
+    return any(i.stem in ("LD", "LDG") and "STRONG" in i.modifiers for i in instructions)

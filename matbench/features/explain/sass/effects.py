@@ -18,7 +18,7 @@ WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 #: Instructions that count the blocks to arrive before this one: none, so that it is not the last.
 ARRIVES = ("ATOM.E.INC", "ATOMG.E.INC")
 #: Instructions that read as much as they store.
-_STORING = ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
+STORING = ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
 #: Instructions that read pairs, if their modifiers say 64 bits.
 _OF_PAIRS = ("MOV", "IADD", "IADD3", "ISETP", "SEL", "IMNMX", "I2F")
 #: Bits of the numbers that a warp's tensor instructions multiply.
@@ -131,7 +131,7 @@ def row(name: str, count: int) -> list[str]:
 def sources(instruction: Instruction) -> list[str]:
     """The names that its guard and the operands that it reads take; no operands of a wait."""
     names = [instruction.guard.name] if instruction.guard is not None else []
-    stored = max(1, access_bytes(instruction) // 4 if instruction.stem in _STORING else 1)
+    stored = max(1, access_bytes(instruction) // 4 if instruction.stem in STORING else 1)
     read = () if instruction.opcode.startswith(WAITS) else results(instruction)[1]
     for index, operand in enumerate(read):
         if operand.kind in ("predicate", "register"):

@@ -76,7 +76,6 @@ class CodeListing(NamedTuple):
     `parameters` by position: offset in constant bank 0, and bytes; `cluster_blocks` as compiled.
     """
 
-    name: str
     instructions: tuple[Instruction, ...]
     parameters: dict[int, tuple[int, int]]
     cluster_blocks: int = 1
@@ -113,9 +112,8 @@ def function(listing: str, entry: str) -> CodeListing:
         elif lines:
             labels[line["label"]] = lines[-1][0]
     if not lines:
-        raise ListingError(
-            f"nvdisasm's listing has no instructions of {entry!r} with their encodings (-hex)"
-        )
+        what = f"instructions of {entry!r} with their encodings (-hex)"
+        raise ListingError(f"nvdisasm's listing has no {what}")
     instructions = tuple(_instruction(*line, labels) for line in reversed(lines))
     info = _section(listing, f".nv.info.{entry}") or ""
     cluster, bank = _CLUSTER.search(info), _BANK.search(info)
@@ -126,7 +124,7 @@ def function(listing: str, entry: str) -> CodeListing:
         for number, offset, low, high in _PARAMETER.findall(info):
             size = (int(high, 16) << 8 | int(low, 16)) >> 2
             parameters[int(number, 16)] = int(bank[1], 16) + int(offset, 16), size
-    return CodeListing(entry, instructions, parameters, blocks)
+    return CodeListing(instructions, parameters, blocks)
 
 
 def _section(listing: str, name: str) -> str | None:
@@ -172,10 +170,11 @@ def operand(text: str) -> Operand:
     """One operand from its text; kind `other` if it is none that addresses are computed from."""
     if match := _REGISTER.match(text):
         *signs, name, more, after = match.groups()
+        negated, inverted, absolute = map(bool, signs)
         suffixes = (more + after).split(".")
+        is_wide, reuses = "64" in suffixes, "reuse" in suffixes
         kind: Kind = "predicate" if name.lstrip("U").startswith("P") else "register"
-        flags = *map(bool, signs), "64" in suffixes, "reuse" in suffixes
-        return Operand(kind, text, name, 0, *flags)
+        return Operand(kind, text, name, 0, negated, inverted, absolute, is_wide, reuses)
     if _NUMBER.match(text):
         return Operand("number", text, number=int(text, 0))
     if match := _CONSTANT.match(text):
@@ -183,8 +182,9 @@ def operand(text: str) -> Operand:
         offset = "0x0" if offset in CONSTANT_NAMES else offset
         if bank not in _BANKS or not _NUMBER.match(offset):
             return Operand("other", text)
+        negated, inverted, absolute = map(bool, signs)
         number = _BANKS[bank] + int(offset, 0)
-        return Operand("constant", text, "", number, *map(bool, signs))
+        return Operand("constant", text, "", number, negated, inverted, absolute)
     if text.startswith("SR"):
         return Operand("special", text, text)
     match = _ADDRESS.match(text)

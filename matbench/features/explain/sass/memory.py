@@ -13,10 +13,11 @@ is asked, have 32 bytes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from matbench.features.explain.sass.integers import Numbers
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
@@ -42,16 +43,14 @@ class Cost(NamedTuple):
         return Cost(*(mine + times * other for mine, other in zip(self, more, strict=True)))
 
 
-def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+def shared(addresses: Numbers, active: Numbers, nbytes: int) -> Cost:
     """An access to shared memory of `nbytes` by each active lane."""
     parts = _parts(addresses, active, nbytes // _WORD) if nbytes > _WORD else [active]
     cycles = [_conflicts(addresses[part], nbytes) for part in parts if part.any()]
     return Cost(sum(cycles), len(cycles), 0, int(active.sum()) * nbytes)
 
 
-def _parts(
-    addresses: npt.NDArray[Any], active: npt.NDArray[Any], count: int
-) -> list[npt.NDArray[Any]]:
+def _parts(addresses: Numbers, active: Numbers, count: int) -> list[Numbers]:
     """The lanes served together: 2 or 4 parts, or half as many if neighbours agree."""
     lane = np.arange(len(addresses))
     agree = any(
@@ -63,19 +62,19 @@ def _parts(
     return [active & (lane // size == part) for part in range(count)]
 
 
-def _conflicts(addresses: npt.NDArray[Any], nbytes: int) -> int:
+def _conflicts(addresses: Numbers, nbytes: int) -> int:
     """Cycles for lanes served together: the most different words in one bank."""
     words = addresses[:, None] // _WORD + np.arange(max(1, nbytes // _WORD), dtype=np.uint64)
     return int(np.bincount((np.unique(words) % _BANKS).astype(np.int64)).max())
 
 
-def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
+def matrices(addresses: Numbers, count: int) -> Cost:
     """`LDSM`, which loads `count` matrices of eight rows of 16 bytes; lane i gives row i."""
     cycles = sum(_conflicts(row, 16) for row in addresses[: 8 * count].reshape(count, 8))
     return Cost(cycles, count, 0, 128 * count)
 
 
-def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+def global_(addresses: Numbers, active: Numbers, nbytes: int) -> Cost:
     """An access to global or local memory of `nbytes` by each active lane."""
     where = addresses[active]
     if not len(where):

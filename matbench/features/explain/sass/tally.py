@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import memory, pipes
-from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
+from matbench.features.explain.sass.effects import STORING, access_bytes, bank_reads, matrix_count
 from matbench.features.explain.sass.flow import FlowGraph
 from matbench.features.explain.sass.integers import LANES
 from matbench.features.explain.sass.listing import Instruction
@@ -22,8 +22,6 @@ _MOST_WARPS = 16
 #: Instructions that are carried out for all of them before we give up.
 _MOST_INSTRUCTIONS = 30_000_000
 _BULK = ("UTMA", "UBLK")
-_NO_LANES = np.zeros(LANES, dtype=bool)
-_STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 
 
 class Tally(NamedTuple):
@@ -154,7 +152,7 @@ def _accesses(
     code: FlowGraph, ways: list[tuple[Walk, int]]
 ) -> tuple[dict[str, memory.Cost], dict[int, dict[str, float]], dict[NotDerived, None]]:
     """The traffic of all warps by kind, the cycles of an access, and what is not known."""
-    traffic: dict[str, memory.Cost] = {}
+    traffic: defaultdict[str, memory.Cost] = defaultdict(memory.Cost)
     cycles: dict[int, dict[str, float]] = {}
     unknown: dict[NotDerived, None] = {}
     known_costs: dict[tuple[object, ...], memory.Cost] = {}
@@ -166,7 +164,7 @@ def _accesses(
             for start, count in full.visits.items()
             for instruction in code.graph[start].instructions
         )
-        unseen = [] if full.stopped is not None else [Access(None, _NO_LANES)] * 2
+        unseen = [] if full.stopped is not None else [Access(None, np.zeros(LANES, bool))] * 2
         for instruction, count in visited:
             accesses = full.accesses.get(instruction.address, unseen)
             for kind, part in _parts(instruction, accesses) if accesses else ():
@@ -177,8 +175,7 @@ def _accesses(
                     unknown[NotDerived("addresses", instruction.opcode, instruction.address)] = None
                     continue
                 for cost in costs:
-                    before = traffic.get(kind, memory.Cost())
-                    traffic[kind] = before.plus(cost, alike * count / len(costs))
+                    traffic[kind] = traffic[kind].plus(cost, alike * count / len(costs))
                 mean = sum(cost.cycles for cost in costs) / len(costs)
                 cycles.setdefault(instruction.address, {})[kind] = mean
     return traffic, cycles, unknown
@@ -206,7 +203,8 @@ def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[s
     where, _, what = (pipes.class_of(instruction) or "").partition(" ")
     is_bulk = instruction.stem.startswith((*_BULK, "CCTL"))
     if what == "memory" and where != "constant" and not is_bulk:
-        yield f"{where} {'stores' if instruction.stem in _STORES else 'loads'}", accesses
+        stores = instruction.stem in (*STORING, "STSM")
+        yield f"{where} {'stores' if stores else 'loads'}", accesses
 
 
 def _cost(

@@ -165,8 +165,7 @@ class _Multiprocessor:
             at = warp.ready
             if at <= now:
                 step = self.path[warp.next]
-                for counter in step.waits:
-                    at = max(at, warp.counters[counter])
+                at = warp.ready = max([at, *(warp.counters[i] for i in step.waits)])
                 if step.interval:
                     at = max(at, scheduler.pipes[step.pipe])
                 if step.is_memory:
@@ -181,8 +180,6 @@ class _Multiprocessor:
                     scheduler.last = warp
                     self._start(warp, step, scheduler, now)
                     return now + 1
-                if step.waits:
-                    warp.ready = max(warp.ready, *(warp.counters[i] for i in step.waits))
             soonest = min(soonest, at)
         return soonest
 

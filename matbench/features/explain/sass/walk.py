@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass.effects import ARRIVES, WAITS
@@ -27,6 +26,7 @@ from matbench.features.explain.sass.integers import (
     KNOWN_STEMS,
     LANES,
     Lanes,
+    Numbers,
     UnknownError,
     Value,
     alike,
@@ -53,8 +53,8 @@ class Access(NamedTuple):
     `active` are the lanes that take part. `addresses` is None if they depend on loaded values.
     """
 
-    addresses: npt.NDArray[Any] | None
-    active: npt.NDArray[Any]
+    addresses: Numbers | None
+    active: Numbers
 
 
 class _EndError(UnknownError):
@@ -125,11 +125,10 @@ class Walk:
         self.visits: Counter[int] = Counter()
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
-
         self.carried_out = 0
         self.stopped: NotDerived | None = None
 
-    def visit(self, block: BasicBlock, rest: npt.NDArray[Any]) -> None:
+    def visit(self, block: BasicBlock, rest: Numbers) -> None:
         """Carry out one block of code with the lanes that are there."""
         self.visits[block.start] += 1
         # All of it is carried out at first, then only what branches depend on.
@@ -152,17 +151,17 @@ class Walk:
             self._carry_out(step, reached, known=taken is not None)
         self._wait(block.instructions[-1].address + INSTRUCTION_BYTES, rest)
 
-    def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
+    def _wait(self, start: int, lanes: Numbers) -> None:
         if lanes.any():
             self.waiting[start] = lanes | self.waiting.get(start, False)
 
-    def _active(self, instruction: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    def _active(self, instruction: Instruction, rest: Numbers) -> Numbers | None:
         """The lanes that carry it out, by its guard and a branch's own predicates; None if these
         are not known."""
         own = instruction.operands if instruction.stem == "BRA" else ()
         guards = [operand for operand in own if operand.kind == "predicate"]
         if instruction.guard is not None:
-            guards.insert(0, instruction.guard)
+            guards.append(instruction.guard)
         try:
             for guard in guards:
                 rest = rest & self.lanes.truth(guard)
@@ -170,9 +169,7 @@ class Walk:
             return None
         return rest
 
-    def _branch(
-        self, branch: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
-    ) -> npt.NDArray[Any]:
+    def _branch(self, branch: Instruction, rest: Numbers, taken: Numbers | None) -> Numbers:
         """Send the lanes on their way; returns those that go on to the next instruction."""
         # With DIV, only if lanes have parted: they have met again.
         if branch.stem in ("BSSY", "WARPSYNC") or branch.modifiers[:1] == ("DIV",):
@@ -196,14 +193,12 @@ class Walk:
             if goal is None:
                 raise _EndError("target", branch.address)
             self._wait(goal, taken)
-        others: npt.NDArray[Any] = rest & ~taken
+        others: Numbers = rest & ~taken
         return others
 
-    def _carry_out(
-        self, instruction: Instruction, active: npt.NDArray[Any], *, known: bool
-    ) -> None:
+    def _carry_out(self, instruction: Instruction, active: Numbers, *, known: bool) -> None:
         names = self.code.written[instruction.address]
-        values: dict[str, npt.NDArray[Any]] = {}
+        values: dict[str, Numbers] = {}
         if instruction.opcode.startswith(WAITS):
             values = dict.fromkeys(names, np.ones(LANES, dtype=bool))
         elif instruction.stem == "ELECT":
@@ -222,7 +217,7 @@ class Walk:
                 value = np.where(active, value, old)
             self.lanes.values[name] = value
 
-    def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:
+    def _access(self, instruction: Instruction, active: Numbers) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
         for operand in instruction.operands:
             if operand.kind == "address" and instruction.stem not in ("LDC", "ULDC", "LDCU"):

@@ -25,14 +25,14 @@ class FlowGraph(NamedTuple):
     """A function with its control flow.
 
     `loops` has the starts of the blocks of each natural loop by that of its header, `control` the
-    instructions of each block on which branches depend, `written` the names that each instruction
-    writes.
+    addresses of the instructions on which branches depend, `written` the names that each
+    instruction writes.
     """
 
     function: CodeListing
     graph: dict[int, BasicBlock]
     loops: dict[int, frozenset[int]]
-    control: dict[int, tuple[Instruction, ...]]
+    control: set[int]
     written: dict[int, tuple[str, ...]]
 
 
@@ -104,24 +104,21 @@ def _back_edges(graph: dict[int, BasicBlock]) -> Iterator[tuple[int, int]]:
             path[goal] = iter(graph[goal].next)
 
 
-def controlling(
-    graph: dict[int, BasicBlock], written: dict[int, tuple[str, ...]]
-) -> dict[int, tuple[Instruction, ...]]:
-    """For each block, its branches and the instructions on which some branch depends.
+def controlling(graph: dict[int, BasicBlock], written: dict[int, tuple[str, ...]]) -> set[int]:
+    """The addresses of branches, and of the instructions on which some branch depends.
 
     Liveness of what branches read, backwards to a fixed point: an instruction counts if something
     it writes is live after it.
     """
     live: dict[int, set[str]] = {start: set() for start in graph}
     before: dict[int, set[str]] = {}
-    kept: dict[int, tuple[Instruction, ...]] = {}
+    found: set[int] = set()
     every = (instruction for block in graph.values() for instruction in block.instructions)
     read = {instruction.address: sources(instruction) for instruction in every}
     while live != before:
         before = dict(live)
         for block in reversed(graph.values()):
             alive = set().union(*(live[goal] for goal in block.next))
-            chosen = []
             for instruction in reversed(block.instructions):
                 names = written[instruction.address]
                 branches = instruction.target is not None or instruction.stem in _LEAVES
@@ -130,6 +127,6 @@ def controlling(
                     if instruction.guard is None or instruction.stem == "ELECT":
                         alive.difference_update(names)
                     alive.update(read[instruction.address])
-                    chosen.append(instruction)
-            kept[block.start], live[block.start] = tuple(reversed(chosen)), alive
-    return kept
+                    found.add(instruction.address)
+            live[block.start] = alive
+    return found

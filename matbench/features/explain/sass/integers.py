@@ -106,10 +106,15 @@ def compute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     return {name: value for name, value in written.items() if name not in CONSTANT_NAMES}
 
 
-def _carries(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-    """Carries written after the first operand, and the operands read."""
+def _of_sum(
+    instruction: Instruction, lanes: Lanes
+) -> tuple[tuple[Operand, ...], list[Operand], Numbers]:
+    """Of a sum: the carries written after the first operand, the numbers read, the carry read."""
     count = result_count(instruction.stem, instruction.operands)
-    return instruction.operands[1:count], instruction.operands[count:]
+    read = instruction.operands[count:]
+    given = [o for o in read if o.kind == "predicate" and "X" in instruction.modifiers]
+    numbers = [operand for operand in read if operand.kind != "predicate"]
+    return instruction.operands[1:count], numbers, sum(map(lanes.truth, given), _ZERO)
 
 
 def _result(instruction: Instruction, value: Numbers, *, wide: bool = False) -> dict[str, Numbers]:
@@ -124,9 +129,8 @@ def _move(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
 
 
 def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, (a, b, c, *more) = _carries(instruction)
+    carries, (a, b, c), carry = _of_sum(instruction, lanes)
     modifiers = instruction.modifiers
-    carry = lanes.truth(more[0]) if more and "X" in modifiers else _FALSE
     factors = [lanes.number(a) & MASK, lanes.number(b) & MASK]
     if "WIDE" not in modifiers and "HI" not in modifiers:
         return _result(instruction, factors[0] * factors[1] + lanes.number(c) + carry)
@@ -142,9 +146,7 @@ def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
 
 
 def _add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, read = _carries(instruction)
-    numbers = [operand for operand in read if operand.kind != "predicate"]
-    added = [o for o in read if o.kind == "predicate" and "X" in instruction.modifiers]
+    carries, numbers, carry = _of_sum(instruction, lanes)
     if "64" in instruction.modifiers:
         if "X" in instruction.modifiers:
             raise UnknownError(instruction.opcode)
@@ -152,29 +154,26 @@ def _add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
         for operand in numbers:
             value = lanes.number(operand._replace(negated=False), wide=True).astype(object)
             exact += 2**64 - value if operand.negated else value
-        overflows = {carry.name: exact >> 64 > i for i, carry in enumerate(carries)}
+        overflows = {each.name: exact >> 64 > i for i, each in enumerate(carries)}
         return overflows | _result(instruction, exact & 2**64 - 1, wide=True)
-    total = sum(map(lanes.number, numbers), _ZERO) + sum(map(lanes.truth, added), _ZERO)
-    overflows = {carry.name: total >> 32 > i for i, carry in enumerate(carries)}
+    total = sum(map(lanes.number, numbers), carry)
+    overflows = {each.name: total >> 32 > i for i, each in enumerate(carries)}
     return overflows | _result(instruction, total)
 
 
 def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, (a, b, *more) = _carries(instruction)
+    carries, (a, b, *high, by), carry = _of_sum(instruction, lanes)
     modifiers = instruction.modifiers
-    x = lanes.number(a)
-    shift = [operand for operand in more if operand.kind == "number"][-1].number & 31
+    x, shift = lanes.number(a), by.number & 31
     if "HI" in modifiers:
-        upper = _signed(x).view(np.uint64) >> 32 if "SX32" in modifiers else lanes.number(more[0])
+        upper = _signed(x).view(np.uint64) >> 32 if "SX32" in modifiers else lanes.number(high[0])
         x = _joined(upper, x) << shift >> 32
     elif a.negated:
         x = (1 << 32) - (lanes.number(a._replace(negated=False)) << shift & MASK)
     else:
         x = x << shift & MASK
-    total = x + lanes.number(b)
-    if "X" in modifiers:
-        total = total + lanes.truth([o for o in more if o.kind == "predicate"][-1])
-    overflows = {carry.name: total >> 32 > 0 for carry in carries}
+    total = x + lanes.number(b) + carry
+    overflows = {each.name: total >> 32 > 0 for each in carries}
     return overflows | _result(instruction, total)
 
 

@@ -13,7 +13,7 @@ from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import memory, pipes
 from matbench.features.explain.sass.effects import STORING, access_bytes, bank_reads, matrix_count
 from matbench.features.explain.sass.flow import FlowGraph
-from matbench.features.explain.sass.integers import LANES
+from matbench.features.explain.sass.integers import LANES, Numbers
 from matbench.features.explain.sass.listing import Instruction
 from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
 
@@ -155,7 +155,6 @@ def _accesses(
     traffic: defaultdict[str, memory.Cost] = defaultdict(memory.Cost)
     cycles: dict[int, dict[str, float]] = {}
     unknown: dict[NotDerived, None] = {}
-    known_costs: dict[tuple[object, ...], memory.Cost] = {}
     for full, alike in ways:
         if full.stopped is not None:
             unknown[full.stopped] = None
@@ -169,8 +168,8 @@ def _accesses(
             accesses = full.accesses.get(instruction.address, unseen)
             for kind, part in _parts(instruction, accesses) if accesses else ():
                 # Where some visits had inactive lanes only, the rest stand for all.
-                known = (access for access in part if access.addresses is not None)
-                costs = [_cost(instruction, kind, access, known_costs) for access in known]
+                known = ((a, active) for a, active in part if a is not None)
+                costs = [_cost(instruction, kind, *access) for access in known]
                 if not costs:
                     unknown[NotDerived("addresses", instruction.opcode, instruction.address)] = None
                     continue
@@ -207,19 +206,8 @@ def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[s
         yield f"{where} {'stores' if stores else 'loads'}", accesses
 
 
-def _cost(
-    instruction: Instruction, kind: str, access: Access,
-    known: dict[tuple[object, ...], memory.Cost],
-) -> memory.Cost:  # fmt: skip
-    """Computed once for accesses that differ by whole lines only, as most do."""
-    assert access.addresses is not None
-    line = access.addresses.min() // memory.LINE_BYTES * memory.LINE_BYTES
-    addresses, active = access.addresses - line, access.active
-    key = (instruction.opcode, kind, addresses.tobytes(), active.tobytes())
-    if key not in known:
-        if instruction.stem in ("LDSM", "STSM"):
-            known[key] = memory.matrices(addresses, matrix_count(instruction))
-        else:
-            cost_of = memory.shared if kind.startswith("shared") else memory.global_
-            known[key] = cost_of(addresses, active, access_bytes(instruction))
-    return known[key]
+def _cost(instruction: Instruction, kind: str, addresses: Numbers, active: Numbers) -> memory.Cost:
+    if instruction.stem in ("LDSM", "STSM"):
+        return memory.matrices(addresses, matrix_count(instruction))
+    cost_of = memory.shared if kind.startswith("shared") else memory.global_
+    return cost_of(addresses, active, access_bytes(instruction))

@@ -177,8 +177,8 @@ class Walk:
         if taken is None:
             # Back to a load that waits for another block: such waits end at once, too.
             first = branch.address if branch.target is None else branch.target
-            control = chain(*self.code.control.values())
-            if _watches(each for each in control if first <= each.address < branch.address):
+            steps = (i for i in self.code.function.instructions if i.address in self.code.control)
+            if _watches(i for i in steps if first <= i.address < branch.address):
                 return rest
             # Past a loop that waits for another block: that is over already.
             loop = self.code.loops.get(branch.address + INSTRUCTION_BYTES, ())
@@ -233,21 +233,22 @@ class Walk:
         registers that are no longer known."""
         plan = self.plans.get((block.start, in_full))
         if plan is None:
-            needed = {instruction.address for instruction in self.code.control[block.start]}
             plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
             for instruction in block.instructions:
-                # In full: what accesses memory or gives a known number.
-                matters = instruction.stem.removeprefix("U") in KNOWN_STEMS or any(
-                    operand.kind == "address" for operand in instruction.operands
-                )
-                if instruction.address in needed or (in_full and matters):
+                if instruction.address in self.code.control or (in_full and _matters(instruction)):
                     plan += [tuple(forgotten), instruction]
                     forgotten.clear()
                 else:
                     forgotten.update(dict.fromkeys(self.code.written[instruction.address]))
             plan.append(tuple(forgotten))
         return plan
+
+
+def _matters(instruction: Instruction) -> bool:
+    """Whether it accesses memory or gives a known number."""
+    known = instruction.stem.removeprefix("U") in KNOWN_STEMS
+    return known or any(operand.kind == "address" for operand in instruction.operands)
 
 
 def _watches(instructions: Iterable[Instruction]) -> bool:

@@ -36,15 +36,10 @@ def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, .
     stem, operands = instruction.stem, instruction.operands
     if stem == "R2P":
         return tuple(_in_mask(operands[-1])), operands[1:]
-    if stem in _NO_RESULT or not operands:
+    if stem in _NO_RESULT or not operands or operands[0].kind not in ("predicate", "register"):
         return (), operands
-    if stem in ("SYNCS", "USETMAXREG") and operands[0].kind not in ("predicate", "register"):
-        return (), operands
-    count = result_count(stem, operands)
-    names: list[str] = []
-    for operand in operands[:count]:
-        if operand.kind in ("predicate", "register"):
-            names += row(operand.name, _width(instruction))
+    count, width = result_count(stem, operands), _width(instruction)
+    names = (name for operand in operands[:count] for name in row(operand.name, width))
     return tuple(name for name in names if name not in CONSTANT_NAMES), operands[count:]
 
 
@@ -131,11 +126,11 @@ def row(name: str, count: int) -> list[str]:
 def sources(instruction: Instruction) -> list[str]:
     """The names that its guard and the operands that it reads take; no operands of a wait."""
     names = [instruction.guard.name] if instruction.guard is not None else []
-    stored = max(1, access_bytes(instruction) // 4 if instruction.stem in STORING else 1)
+    stored = access_bytes(instruction) // 4 if instruction.stem in STORING else 1
     read = () if instruction.opcode.startswith(WAITS) else results(instruction)[1]
     for index, operand in enumerate(read):
         if operand.kind in ("predicate", "register"):
-            names += row(operand.name, source_width(instruction, index, operand, stored))
+            names += row(operand.name, max(stored, source_width(instruction, index, operand)))
         elif operand.text == "PR":
             names += _in_mask(instruction.operands[-1])
         for name, _, is_wide in operand.parts:
@@ -143,21 +138,19 @@ def sources(instruction: Instruction) -> list[str]:
     return [name for name in names if name not in CONSTANT_NAMES]
 
 
-def source_width(instruction: Instruction, index: int, operand: Operand, stored: int = 1) -> int:
-    """How many registers an operand stands for."""
+def source_width(instruction: Instruction, index: int, operand: Operand) -> int:
+    """How many registers an operand stands for; of what is stored, the first."""
     stem, modifiers = instruction.stem, instruction.modifiers
-    if operand.is_wide:
-        return 2
-    if stored > 1:
-        return stored
-    if stem in ("DFMA", "DADD", "DMUL", "DSETP"):
-        return 2
-    if stem in ("IMAD", "UIMAD") and index == 2 and ("WIDE" in modifiers or "HI" in modifiers):
-        return 2
     if stem in _TENSOR_BITS:
         return _fragments(instruction)[index] if index < 3 else 1
-    is_wide = not {"64", "S64", "U64"}.isdisjoint(modifiers)
-    return 2 if is_wide and stem.removeprefix("U") in _OF_PAIRS else 1
+    plain = stem.removeprefix("U")
+    is_pair = (
+        operand.is_wide
+        or plain in ("DFMA", "DADD", "DMUL", "DSETP")
+        or (plain == "IMAD" and index == 2 and not {"WIDE", "HI"}.isdisjoint(modifiers))
+        or (plain in _OF_PAIRS and not {"64", "S64", "U64"}.isdisjoint(modifiers))
+    )
+    return 2 if is_pair else 1
 
 
 def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]:

@@ -28,7 +28,6 @@ from matbench.features.explain.sass.integers import (
     Lanes,
     Numbers,
     UnknownError,
-    Value,
     alike,
     compute,
 )
@@ -70,18 +69,17 @@ class WarpPlace(NamedTuple):
     warp: int
 
 
-def special_registers(place: WarpPlace) -> dict[str, Value]:
+def special_registers(place: WarpPlace) -> dict[str, Numbers]:
     """Thread and block indices by the names of special registers, one number per lane."""
-    thread = np.arange(LANES, dtype=np.uint64) + LANES * place.warp
+    lane = np.arange(LANES, dtype=np.uint64)
+    thread = lane + LANES * place.warp
     x, y, _ = place.block
-    index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
-    registers: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
-    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
-        for axis, number in zip("XYZ", numbers, strict=True):
-            registers[f"{name}.{axis}"] = alike(number)
-    registers["SR_LANEID"] = np.arange(LANES, dtype=np.uint64)
+    threads = thread % x, thread // x % y, thread // (x * y)
     # Without clusters, a block is the only one of its own.
-    registers["SR_CgaCtaId"] = alike(0)
+    registers = {"SR_LANEID": lane, "SR_CgaCtaId": alike(0)}
+    for axis, own, block, blocks in zip("XYZ", threads, place.block_index, place.grid, strict=True):
+        registers[f"SR_TID.{axis}"] = own
+        registers[f"SR_CTAID.{axis}"], registers[f"SR_NCTAID.{axis}"] = alike(block), alike(blocks)
     return registers
 
 

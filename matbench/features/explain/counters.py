@@ -61,6 +61,6 @@ def counted(output: str) -> HardwareCounters | None:
         elif metric.endswith(_PERCENT):
             resources = _NAMES["resources"].items()
             fitting = [resource for pattern, resource in resources if re.search(pattern, metric)]
-            for resource in fitting[:1]:
-                busy[resource] = max(busy.get(resource, 0.0), value / 100)
+            if fitting:
+                busy[fitting[0]] = max(busy.get(fitting[0], 0.0), value / 100)
     return HardwareCounters(**values, busy=busy) if values else None

@@ -99,8 +99,8 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
 
     def row(fit: Fit) -> Row:
         limiters = units.UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
-        status, best = "illegal" if fit.reason else limiters, explanation.case.params
-        return Row(status=status, reason=fit.reason or "", best=fit.params == best)
+        status, chosen = "illegal" if fit.reason else limiters, explanation.case.params
+        return Row(status=status, reason=fit.reason or "", best=fit.params == chosen)
 
     rows = Row.each(_COLUMNS, fits, row)
     return table.section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])

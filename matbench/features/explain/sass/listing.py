@@ -101,12 +101,14 @@ _BANK = re.compile(r"EIATTR_PARAM_CBANK.*?\.word.*?\.short\s+(0x\w+)", re.DOTALL
 
 def function(listing: str, entry: str) -> CodeListing:
     """The machine code of one entry; `ListingError` if the listing does not have it."""
-    section = _section(listing, f".text.{entry}")
-    if section is None:
+    _, *parts = re.split(r"^//-+ (\S+)\s+-+$", listing, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    if f".text.{entry}" not in sections:
         raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
     labels: dict[str, int] = {}
     lines: list[tuple[int, str, int]] = []
-    for line in reversed([*_LINE.finditer(section)]):  # a label names the address after it
+    found = list(_LINE.finditer(sections[f".text.{entry}"]))
+    for line in reversed(found):  # a label names the address after it
         if line["address"]:
             lines.append((int(line["address"], 16), line["text"], int(line["upper"], 16)))
         elif lines:
@@ -115,7 +117,7 @@ def function(listing: str, entry: str) -> CodeListing:
         what = f"instructions of {entry!r} with their encodings (-hex)"
         raise ListingError(f"nvdisasm's listing has no {what}")
     instructions = tuple(_instruction(*line, labels) for line in reversed(lines))
-    info = _section(listing, f".nv.info.{entry}") or ""
+    info = sections.get(f".nv.info.{entry}", "")
     cluster, bank = _CLUSTER.search(info), _BANK.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
     # Where the launch puts each argument: offset in constant bank 0, and its size in bytes.
@@ -125,14 +127,6 @@ def function(listing: str, entry: str) -> CodeListing:
             size = (int(high, 16) << 8 | int(low, 16)) >> 2
             parameters[int(number, 16)] = int(bank[1], 16) + int(offset, 16), size
     return CodeListing(instructions, parameters, blocks)
-
-
-def _section(listing: str, name: str) -> str | None:
-    """The text of one section, up to the next."""
-    start = re.search(rf"^//-+ {re.escape(name)}\s+-+$", listing, re.MULTILINE)
-    if start is None:
-        return None
-    return re.split(r"^//-{5}", listing[start.end() :], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) -> Instruction:

@@ -82,5 +82,4 @@ def tensor_multiply_adds(instruction: Instruction) -> int | None:
 def tensor_precision(instruction: Instruction) -> str | None:
     """The precision of a tensor instruction's inputs, as in `Architecture.tensor_fma`."""
     usual, named = _PRECISIONS.get(instruction.stem, (None, {}))
-    precisions = [named[name] for name in instruction.modifiers if name in named]
-    return precisions[0] if precisions else usual
+    return next((named[name] for name in instruction.modifiers if name in named), usual)

@@ -17,6 +17,7 @@ from matbench.features.explain.sass.effects import result_count, row
 from matbench.features.explain.sass.listing import CONSTANT_NAMES, Instruction, Operand
 
 Numbers = npt.NDArray[Any]
+Value = Numbers | None
 
 LANES = 32
 MASK = 0xFFFFFFFF
@@ -42,13 +43,8 @@ class Lanes:
     What was never written is 0: nothing may depend on it.
     """
 
-    def __init__(self, constants: Mapping[int, int], special: Mapping[str, Numbers]) -> None:
-        self.values: dict[str, Numbers | None] = {
-            "RZ": _ZERO,
-            "URZ": _ZERO,
-            "PT": _TRUE,
-            "UPT": _TRUE,
-        }
+    def __init__(self, constants: Mapping[int, int], special: Mapping[str, Value]) -> None:
+        self.values: dict[str, Value] = {"RZ": _ZERO, "URZ": _ZERO, "PT": _TRUE, "UPT": _TRUE}
         self.constants = constants
         self.special = special
 

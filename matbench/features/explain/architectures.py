@@ -78,13 +78,12 @@ def named(name: str) -> Architecture:
     """The architecture of a family (its first), a chip or a compute capability (3.5, sm_35)."""
     wanted = name.strip().lower()
     number = re.fullmatch(r"(?:sm_)?([0-9]{1,2})\.?([0-9])", wanted)
-    for architecture in ARCHITECTURES:
-        names = (architecture.family, architecture.chip, architecture.name)
-        if wanted in map(str.lower, names):
-            return architecture
-        if number and architecture.compute_capability == (int(number[1]), int(number[2])):
-            return architecture
-    families = list(dict.fromkeys(architecture.family.lower() for architecture in ARCHITECTURES))
+    capability = tuple(map(int, number.groups())) if number else None
+    for a in ARCHITECTURES:
+        names = (a.family.lower(), a.chip.lower(), a.name.lower())
+        if wanted in names or a.compute_capability == capability:
+            return a
+    families = list(dict.fromkeys(a.family.lower() for a in ARCHITECTURES))
     hint = suggestion(wanted, families, f"known: {', '.join(families)}, or 8.6")
     raise UsageError(f"no architecture {name!r}; {hint}")
 

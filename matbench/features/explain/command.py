@@ -71,10 +71,10 @@ def explain(
     info = steps.device(device, counters=counters)
     gpu = info if info is not None and info.backend == "cuda" else None
     names = arch.split(",") if arch is not None else [] if info is not None else [_CURRENT]
-    targets = list({found.name: found for found in map(named, names)}.values())
+    others = list({found.name: device_of(found) for found in map(named, names)}.values())
 
     # The largest problem that the first device can run, or else the next.
-    devices = [*([info] if info else []), *map(device_of, targets)]
+    devices = [*([info] if info else []), *others]
     problem = sizes.one_problem(chosen)
     problems = sizes.problems([chosen]) if sizes.sizes is None else [problem]
     asked = constants.values([chosen])
@@ -96,11 +96,11 @@ def explain(
         case, outcome = best.case, best.outcome
     if not interruption:
         with interruption:
-            fits += steps.fits(case, params if asked else [case.params], gpu, targets, outcome)
+            fits += steps.fits(case, params if asked else [case.params], gpu, others, outcome)
             if counters and gpu is not None:
                 counted = ncu.count(gpu, case, deadlines.timeout)
             if outcome is None or outcome.status != "wrong":
-                code = steps.machine_code(case, gpu, targets, outcome)
+                code = steps.machine_code(case, gpu, others, outcome)
     if not (measured or fits):
         interruption.exit(0, len(cases), "cases")
     result = explanation.explanation(case, info, devices[0], outcome, limits, fits, counted, code)

@@ -59,9 +59,8 @@ def counted(output: str) -> HardwareCounters | None:
         if name is not None:
             values[name] = value / 100 if name == "achieved_occupancy" else value
         elif metric.endswith(_PERCENT):
-            fitting = [
-                name for pattern, name in _NAMES["resources"].items() if re.search(pattern, metric)
-            ]
+            resources = _NAMES["resources"].items()
+            fitting = [resource for pattern, resource in resources if re.search(pattern, metric)]
             if fitting:
                 busy[fitting[0]] = max(busy.get(fitting[0], 0.0), value / 100)
     return HardwareCounters(**values, busy=busy) if values else None

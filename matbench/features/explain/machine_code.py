@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 
 from matbench import workloads
-from matbench.features.explain.architectures import Architecture, limits
+from matbench.features.explain.architectures import Architecture
 from matbench.features.explain.disassembly import Disassembly
 from matbench.features.explain.occupancy import occupancy
 from matbench.features.explain.record import HotLoop, MachineCode, NotDerived
 from matbench.features.explain.sass import flow, listing, waits
 from matbench.features.explain.sass.pipes import RATES, SCHEDULERS
 from matbench.features.explain.sass.tally import Tally, tally
-from matbench.kernelfile import expressions
 from matbench.model import Case, Launch
 
 ISSUE = "issue slots"
@@ -44,18 +43,17 @@ def machine_code(
     assert launch is not None
     function = listing.function(code.listing, code.entry)
     graph = flow.code(function)
-    constants = _constants(function, case, launch, architecture)
+    constants = _constants(function, case, launch, capability[0])
     rates = dict[str, int](architecture.tensor_fma.items())
     totals = tally(graph, launch.block, launch.grid, constants, rates)
     used = demand(totals, capability)
 
     loop = None
     if totals.passes:
-        blocks = [graph.graph[start] for start in totals.loop]
         of_a_pass = {name: count / totals.passes for name, count in totals.in_loop.items()}
         loop = HotLoop(
             first=min(totals.loop),
-            last=max(block.instructions[-1].address for block in blocks),
+            last=max(graph.graph[start].instructions[-1].address for start in totals.loop),
             passes=totals.passes,
             instructions=_most_first(of_a_pass),
             share=sum(totals.in_loop.values()) / totals.instructions,
@@ -157,32 +155,26 @@ def _waiting(
 
 
 def _constants(
-    function: listing.CodeListing, case: Case, launch: Launch, architecture: Architecture
+    function: listing.CodeListing, case: Case, launch: Launch, generation: int
 ) -> dict[int, int]:
     """Constant bank 0 as the launch fills it: 4 bytes by offset."""
     constants: dict[int, int] = {}
-    generation, _ = architecture.compute_capability
-    if generation in _GEOMETRY:
-        for start, sides in zip(_GEOMETRY[generation], (launch.block, launch.grid), strict=True):
-            constants.update({start + 4 * axis: side for axis, side in enumerate(sides)})
+    sides = launch.block, launch.grid
+    for start, lengths in zip(_GEOMETRY.get(generation, ()), sides, strict=False):
+        constants.update({start + 4 * axis: length for axis, length in enumerate(lengths)})
     if generation in _CLUSTER_BLOCKS:
         constants[_CLUSTER_BLOCKS[generation]] = function.cluster_blocks
-    kernel = case.kernel
-    named = expressions.constants(kernel.let, case.params)
-    values = {**limits(architecture), **named, **kernel.values(case.problem)}
-    for index, (text, parameter) in enumerate(zip(kernel.args, kernel.parameters, strict=False)):
+    given = zip(case.arguments, case.kernel.parameters, strict=False)
+    for index, (value, parameter) in enumerate(given):
         offset, nbytes = function.parameters.get(index, (0, 0))
         if nbytes not in (4, 8):
             continue
-        number = (index + 1) * _BUFFER_BYTES
-        if not parameter.pointer:
-            try:
-                value = expressions.evaluate(text, values)
-            except expressions.ExpressionError:
-                continue
+        if parameter.pointer or not isinstance(value, int | float):
+            number = (index + 1) * _BUFFER_BYTES
+        elif parameter.type in ("float", "double"):
+            number = int.from_bytes(struct.pack("<f" if nbytes == 4 else "<d", value), "little")
+        else:
             number = int(value)
-            if parameter.type in ("float", "double"):
-                number = int.from_bytes(struct.pack("<f" if nbytes == 4 else "<d", value), "little")
         constants[offset] = number & 0xFFFFFFFF
         if nbytes == 8:
             constants[offset + 4] = number >> 32 & 0xFFFFFFFF

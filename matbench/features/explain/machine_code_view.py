@@ -30,10 +30,8 @@ def section(code: MachineCode, counters: HardwareCounters | None = None) -> Sect
     """The table of the machine code, with what ncu counted beside it."""
     counted = counters.busy if counters is not None else {}
     facts = [*_instructions(code), *_accesses(code), *_busy(code, counted)]
-    missing = code.not_derived
-    reasons = [
-        WORDS["missing"][m.what].format(name=m.name, where=f"{m.address:#x}") for m in missing
-    ]
+    told = WORDS["missing"]
+    reasons = [told[m.what].format(name=m.name, where=hex(m.address)) for m in code.not_derived]
     if len(reasons) > _MOST_REASONS:
         reasons[_MOST_REASONS:] = [f"{len(reasons) - _MOST_REASONS} more of these"]
     facts += (Fact("not derived", "", reason) for reason in reasons)
@@ -82,10 +80,9 @@ def _busy(code: MachineCode, counted: Mapping[str, float]) -> Iterator[Fact]:
         blocks = f"of a multiprocessor with {count(code.resident_blocks)} resident blocks"
         yield Fact("waits", f"{idle:.0%}", f"{blocks}, for loads, registers and barriers")
     if code.operations_per_cycle is not None:
-        per_cycle = f"{code.operations_per_cycle:.1f}"
-        peak = percent(code.peak_share)
-        remark = f"operations per cycle of a multiprocessor, {peak} of its float32"
-        yield Fact("ceiling", per_cycle, remark)
+        peak = f"{percent(code.peak_share)} of its float32"
+        remark = f"operations per cycle of a multiprocessor, {peak}"
+        yield Fact("ceiling", f"{code.operations_per_cycle:.1f}", remark)
     if code.least_ns is not None:
         ceiling = code.ceiling_operations_per_s
         at = f"{count(code.multiprocessors)} multiprocessors at {count(code.sm_mhz)} MHz"
@@ -104,10 +101,7 @@ def words(explanation: Explanation) -> Iterator[str]:
     if code is None:
         return
     if code.spilled_bytes:
-        yield (
-            f"It spills {count(code.spilled_bytes)} bytes of registers to memory: fewer elements "
-            "per thread, or fewer threads per block, would avoid that."
-        )
+        yield WORDS["spills"].format(bytes=count(code.spilled_bytes))
     if not code.cycles or (code.operations_per_cycle is None and code.least_ns is None):
         yield "No ceiling follows from the machine code: the table says what is not derived."
         return

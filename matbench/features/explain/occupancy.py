@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-
-import msgspec
+from contextlib import suppress
+from functools import partial
 
 from matbench.analysis.limits import WARP
 from matbench.errors import BuildError
@@ -66,23 +65,21 @@ def fit(
     """
     architecture = of_capability(device.compute_capability)
     name = architecture.name if architecture is not None else None
-    driver_blocks = build.resident_blocks if build is not None and here else None
-    found = Fit(architecture=name, params=case.params, here=here, driver_blocks=driver_blocks)
+    driven = build.resident_blocks if build is not None and here else None
+    found = partial(Fit, architecture=name, params=case.params, here=here, driver_blocks=driven)
     if case.launch is None or case.skip is not None:
-        reason = skip_reason(case.skip) if case.skip is not None else None
-        return msgspec.structs.replace(found, reason=reason)
+        return found(reason=skip_reason(case.skip) if case.skip is not None else None)
     known = build.resources if build is not None else None
     resources = known if here else None
     try:
         if resources is None and architecture is not None:
             resources = compiled(architecture, case.params)
     except BuildError as error:
-        reason = f"does not build: {error.reason.splitlines()[0]}"
-        return msgspec.structs.replace(found, reason=reason)
+        return found(reason=f"does not build: {error.reason.splitlines()[0]}")
     any_build = resources or known
     for other in reversed(ARCHITECTURES):
         if any_build is None:
-            with contextlib.suppress(BuildError):
+            with suppress(BuildError):
                 any_build = compiled(other, case.params)
     static = any_build.static_shared_bytes if any_build is not None else None
     threads, shared = case.launch.threads_per_block, (static or 0) + case.launch.shared_bytes
@@ -90,8 +87,7 @@ def fit(
     fits = None
     if architecture is not None:
         fits = occupancy(architecture, threads, registers=registers, shared_bytes=shared)
-    return msgspec.structs.replace(
-        found,
+    return found(
         threads_per_block=threads,
         registers=registers,
         shared_bytes=shared if static is not None else None,

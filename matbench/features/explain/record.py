@@ -188,12 +188,9 @@ class MachineCode(msgspec.Struct, frozen=True, kw_only=True):
     not_derived: tuple[NotDerived, ...] = ()
 
     def __post_init__(self) -> None:
-        for cycles, least in (
-            (self.shared_cycles, self.shared_least_cycles),
-            (self.global_cycles, self.global_least_cycles),
-        ):
-            if cycles and not least:
-                raise ValueError("cycles of accesses that take none")
+        shared_takes_none = self.shared_cycles and not self.shared_least_cycles
+        if shared_takes_none or (self.global_cycles and not self.global_least_cycles):
+            raise ValueError("cycles of accesses that take none")
 
 
 class Bottleneck(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from matbench.cli.console import progress, say, say_printed
 from matbench.errors import CaseError, MatbenchError, UsageError
 from matbench.features.explain import disassembly, limits, occupancy
 from matbench.features.explain import machine_code as code
-from matbench.features.explain.architectures import Architecture, device_of, of_capability
+from matbench.features.explain.architectures import Architecture, of_capability
 from matbench.features.explain.record import Fit, Limits, MachineCode
 from matbench.kernelfile import sweep
 from matbench.model import Case, DeviceInfo, Resources
@@ -67,7 +67,7 @@ def measure(
 
 def fits(
     case: Case, params: Sequence[dict[str, int]], gpu: DeviceInfo | None,
-    targets: Sequence[Architecture], outcome: Outcome | None,
+    others: Sequence[DeviceInfo], outcome: Outcome | None,
 ) -> list[Fit]:  # fmt: skip
     """What fits on this GPU and the others with these parameters; nvcc compiles several at once."""
     cache = Cache()
@@ -85,22 +85,23 @@ def fits(
         at = sweep.case(case.kernel, case.problem, params, device)
         return occupancy.fit(at, device, compiled, build, here=device is gpu)
 
-    devices = [*map(device_of, targets), *([gpu] if gpu is not None else [])]
+    devices = [*others, *([gpu] if gpu is not None else [])]
     with signals.defer_interrupts(), ThreadPoolExecutor(os.cpu_count()) as at_once:
         return list(at_once.map(fitted, itertools.product(devices, params)))
 
 
 def machine_code(
-    case: Case, gpu: DeviceInfo | None, targets: Sequence[Architecture], outcome: Outcome | None
+    case: Case, gpu: DeviceInfo | None, others: Sequence[DeviceInfo], outcome: Outcome | None
 ) -> MachineCode | None:
-    """What the case's machine code shows, for this GPU or else the first of the named ones.
+    """What the case's machine code shows, for this GPU or else the first of the others.
 
     None, with a note, if the tools are missing or the case cannot be launched there.
     """
-    architecture = of_capability(gpu.compute_capability) if gpu else next(iter(targets), None)
-    if architecture is None:
+    device = gpu or next(iter(others), None)
+    architecture = of_capability(device.compute_capability) if device else None
+    if device is None or architecture is None:
         return None
-    placed = sweep.case(case.kernel, case.problem, case.params, gpu or device_of(architecture))
+    placed = sweep.case(case.kernel, case.problem, case.params, device)
     if placed.launch is None or placed.skip is not None:
         return None
     units = gpu.limits["multiprocessors"] if gpu else None

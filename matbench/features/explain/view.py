@@ -10,6 +10,7 @@ from matbench.errors import listed
 from matbench.features.explain import machine_code_view
 from matbench.features.explain.architectures import named
 from matbench.features.explain.explanation import BOUND_SHARE
+from matbench.features.explain.machine_code_view import WORDS
 from matbench.features.explain.record import Explanation, Fit, Limiter, Limits
 from matbench.model import WORD_BYTES
 from matbench.records.environment import Environment
@@ -86,29 +87,20 @@ def _sections(explanation: Explanation, environments: Sequence[Environment]) -> 
 def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) -> Section:
     heading = [f"this device: {device}"] if fits[0].here else []
     if fits[0].architecture is not None:
-        a = named(fits[0].architecture)
-        heading.append(
-            f"{a.name}: a multiprocessor holds {a.threads:,} threads, {a.blocks} blocks, "
-            f"{a.registers:,} registers and {a.shared_bytes:,} bytes of shared memory; "
-            f"a block has at most {a.threads_per_block:,} threads"
-        )
+        a, told = named(fits[0].architecture), WORDS["occupancy"]
+        heading.append(told["holds"].format(a=a))
         fitting = [fit for fit in fits if fit.occupancy is not None]
         if any(fit.registers is None for fit in fitting):
-            heading.append("registers unknown: assumed not to limit")
+            heading.append(told["no registers"])
         if any(fit.shared_bytes is None for fit in fitting):
-            heading.append("static shared memory unknown: assumed to be 0")
+            heading.append(told["no shared memory"])
         if fitting and a.compute_capability < (2, 0):
-            heading.append(
-                "not counted: launch parameters, which are in shared memory here (≤ 256 bytes)"
-            )
+            heading.append(told["parameters"])
 
     def row(fit: Fit) -> Row:
         limiters = units.UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
-        return Row(
-            status="illegal" if fit.reason else limiters,
-            reason=fit.reason or "",
-            best=fit.params == explanation.case.params,
-        )
+        status, chosen = "illegal" if fit.reason else limiters, explanation.case.params
+        return Row(status=status, reason=fit.reason or "", best=fit.params == chosen)
 
     rows = Row.each(_COLUMNS, fits, row)
     return table.section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])
@@ -263,34 +255,27 @@ def words(explanation: Explanation) -> Iterator[str]:
     if bound.by == "memory" and counted is not None:
         yield "It is memory-bound."
     elif bound.by != "neither":
-        yield machine_code_view.WORDS["conclusions"][bound.by]
+        yield WORDS["conclusions"][bound.by]
     else:
         yield from _neither(explanation)
     yield from machine_code_view.words(explanation)
 
 
 def _neither(explanation: Explanation) -> Iterator[str]:
-    bound, launch = explanation.bound, explanation.case.launch
+    bound, launch, neither = explanation.bound, explanation.case.launch, WORDS["neither"]
     idle, modelled = bound.idle_multiprocessors, bound.modelled_share or 0.0
     if idle and launch is not None:
         blocks = "1 block" if launch.blocks == 1 else f"{launch.blocks:,} blocks"
         many = f"{launch.blocks + idle} multiprocessors"
         yield f"The launch has {blocks} for {many}: {idle} are idle."
     if modelled > 1:
-        yield (
-            f"The modelled traffic would need {modelled:.1f} times the bandwidth of a copy, so "
-            f"caches serve at least {1 - 1 / modelled:.0%} of it. These figures do not show "
-            "whether caches, shared memory, barriers or latency limit it."
-        )
+        yield neither["cached"].format(modelled=modelled, cached=1 - 1 / modelled)
     elif modelled >= BOUND_SHARE and bound.counted_share is None:
-        yield (
-            f"The modelled traffic would take {modelled:.0%} of the bandwidth of a copy: the "
-            "kernel is memory-bound if caches serve none of it, which the model does not show."
-        )
+        yield neither["uncached"].format(modelled=modelled)
     elif explanation.case.device_kind == "cpu":
-        yield "It reaches neither limit; a CPU's caches and vector instructions are not modelled."
+        yield neither["cpu"]
     elif not idle:
-        yield "It reaches neither limit; the model does not show what limits it."
+        yield neither["gpu"]
     for fit in explanation.fits:
         if fit.here and fit.params == explanation.case.params and fit.occupancy is not None:
             few = ": few warps to hide latency" if fit.occupancy.share < _FEW else ""

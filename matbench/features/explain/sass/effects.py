@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
@@ -17,51 +18,29 @@ WAITS = ("SYNCS.PHASECHK", "ACQBULK", "UTCATOMSWS", "USETMAXREG.TRY_ALLOC")
 #: Instructions that count the blocks to arrive before this one: none, so that it is not the last.
 ARRIVES = ("ATOM.E.INC", "ATOMG.E.INC")
 #: Instructions that read as much as they store.
-_STORING = ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
+STORING = ("STG", "STS", "STL", "ST", "RED", "REDG", "ATOM", "ATOMG", "ATOMS")
 #: Instructions that read pairs, if their modifiers say 64 bits.
 _OF_PAIRS = ("MOV", "IADD", "IADD3", "ISETP", "SEL", "IMNMX", "I2F")
-#: Bits of the numbers that a warp's tensor instructions multiply, and shapes: rows, columns, depth.
+#: Bits of the numbers that a warp's tensor instructions multiply.
 _TENSOR_BITS = {"HMMA": 16, "IMMA": 8, "BMMA": 1, "DMMA": 64, "QMMA": 8, "OMMA": 4}
-_SHAPES = {
-    "16816": (16, 8, 16), "1688": (16, 8, 8), "1684": (16, 8, 4), "884": (8, 8, 4),
-    "16832": (16, 8, 32), "16864": (16, 8, 64), "8816": (8, 8, 16), "8832": (8, 8, 32),
+#: Shapes of tensor instructions, rows, columns and depth: `16816`, or `64x256x16`.
+_SHAPE = re.compile(r"(16|8)(8)(4|8|16|32|64)|(\d+)x(\d+)x(\d+)")
+#: By modifier, the bytes that each lane loads or stores; those with a type are atomic.
+_BYTES = {
+    "U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "F64": 8, "S64": 8, "128": 16, "256": 32,
 }  # fmt: skip
-
-
-def polls(branch: Instruction, blocks: Mapping[int, Sequence[Instruction]]) -> bool:
-    """Whether it goes back to a load that waits for another block: such waits end at once, too."""
-    first = branch.address if branch.target is None else branch.target
-    return any(
-        watches(instruction)
-        for block in blocks.values()
-        for instruction in block
-        if first <= instruction.address < branch.address
-    )
-
-
-def watches(instruction: Instruction) -> bool:
-    """Whether it loads what another block may write meanwhile."""
-    return instruction.stem in ("LD", "LDG") and "STRONG" in instruction.modifiers
 
 
 def results(instruction: Instruction) -> tuple[tuple[str, ...], tuple[Operand, ...]]:
     """The names that it writes, and the operands that it reads (without its guard)."""
     stem, operands = instruction.stem, instruction.operands
-    if stem in _NO_RESULT or not operands:
-        if stem == "R2P":
-            return tuple(_in_mask(operands[-1])), operands[1:]
+    if stem == "R2P":
+        return tuple(_in_mask(operands[-1])), operands[1:]
+    if stem in _NO_RESULT or not operands or operands[0].kind not in ("predicate", "register"):
         return (), operands
-    if stem in ("SYNCS", "USETMAXREG") and operands[0].kind not in ("predicate", "register"):
-        return (), operands
-    count = result_count(stem, operands)
-    names: list[str] = []
-    for operand in operands[:count]:
-        if operand.kind == "predicate":
-            names.append(operand.name)
-        elif operand.kind == "register":
-            names += row(operand.name, _width(instruction))
-    written = tuple(name for name in names if name not in CONSTANT_NAMES)
-    return written, operands[count:]
+    count, width = result_count(stem, operands), _width(instruction)
+    names = (name for operand in operands[:count] for name in row(operand.name, width))
+    return tuple(name for name in names if name not in CONSTANT_NAMES), operands[count:]
 
 
 def _in_mask(mask: Operand) -> Iterator[str]:
@@ -71,11 +50,11 @@ def _in_mask(mask: Operand) -> Iterator[str]:
 
 def tensor_shape(instruction: Instruction) -> tuple[int, int, int] | None:
     """Rows, columns and depth of a tensor instruction's product; None if they are not known."""
-    shape = next(iter(instruction.modifiers), "")
-    if match := re.fullmatch(r"(\d+)x(\d+)x(\d+)", shape):
-        m, n, k = map(int, match.groups())
-        return m, n, k
-    return _SHAPES.get(shape)
+    match = _SHAPE.fullmatch(next(iter(instruction.modifiers), ""))
+    if match is None:
+        return None
+    m, n, k = (int(side) for side in match.groups() if side)
+    return m, n, k
 
 
 def _fragments(instruction: Instruction) -> tuple[int, int, int]:
@@ -85,8 +64,8 @@ def _fragments(instruction: Instruction) -> tuple[int, int, int]:
     if shape is None:
         return 4, 2, 4
     m, n, k = shape
-    bits = 32 if "TF32" in modifiers else 4 if modifiers[1:2] in (("S4",), ("U4",)) else None
-    bits = bits or _TENSOR_BITS[stem]
+    bits = 4 if modifiers[1:2] in (("S4",), ("U4",)) else _TENSOR_BITS[stem]
+    bits = 32 if "TF32" in modifiers else bits
     sums = 64 if stem == "DMMA" else 16 if "F16" in modifiers[1:2] else 32
     return m * k * bits // 1024 or 1, k * n * bits // 1024 or 1, m * n * sums // 1024
 
@@ -94,54 +73,43 @@ def _fragments(instruction: Instruction) -> tuple[int, int, int]:
 def result_count(stem: str, operands: tuple[Operand, ...]) -> int:
     """How many of the first operands are results: a register and carries, or predicates."""
     if operands[0].kind == "predicate":
-        both = len(operands) > 1 and operands[1].kind in ("predicate", "register")
-        if stem in ("VOTE", "VOTEU", "ELECT", "SYNCS"):
-            return 1 + (operands[1].kind == "register" if len(operands) > 1 else 0)
         if stem in ("IMNMX", "UIMNMX"):  # of pairs
             return 3
-        return 2 if both and (stem != "SHFL" or operands[1].kind == "register") else 1
-    if stem in ("P2R", "MOV", "SEL", "FSEL", "USEL", "PRMT", "VOTE", "VOTEU"):
-        return 1 + (stem.startswith("VOTE") and len(operands) > 2)
-    count = 1
-    for operand in operands[1:-1]:
-        if operand.kind != "predicate" or operand.inverted:
-            break
-        count += 1
-    return count
+        second = operands[1].kind if len(operands) > 1 else "other"
+        of_lanes = stem in ("VOTE", "VOTEU", "ELECT", "SYNCS", "SHFL")
+        return 2 if second == "register" or (second == "predicate" and not of_lanes) else 1
+    carries = takewhile(lambda o: o.kind == "predicate" and not o.inverted, operands[1:-1])
+    return 1 + len(list(carries))
 
 
 def _width(instruction: Instruction) -> int:
     """How many registers a result takes."""
     stem, modifiers = instruction.stem, instruction.modifiers
     if stem in ("HGMMA", "QGMMA", "IGMMA"):
-        columns = re.match(r"64x(\d+)x", modifiers[0]) if modifiers else None
-        return int(columns[1]) // (4 if "F16" in modifiers[1:2] else 2) if columns else 128
+        _, columns, _ = tensor_shape(instruction) or (64, 256, 16)
+        return columns // (4 if "F16" in modifiers[1:2] else 2)
     if stem in _TENSOR_BITS:
         return _fragments(instruction)[2]
     if stem == "LDSM":
         return matrix_count(instruction)
     if stem.startswith(("LD", "ULD", "ATOM")):
         return access_bytes(instruction) // 4 or 1
-    if stem in ("DFMA", "DADD", "DMUL") or "WIDE" in modifiers:
-        return 2
-    if stem == "CS2R":
-        return 1 if "32" in modifiers else 2
-    if "64" in modifiers and stem != "SHF" and stem != "USHF":
-        return 2
-    if stem in ("F2F", "I2F", "FRND"):
-        return 2 if modifiers[:1] == ("F64",) else 1
-    if stem in ("F2I", "IMNMX", "UIMNMX"):
-        return 2 if modifiers[:1] in (("S64",), ("U64",)) else 1
-    return 1
+    is_pair = (
+        stem in ("DFMA", "DADD", "DMUL")
+        or "WIDE" in modifiers
+        or (stem == "CS2R" and "32" not in modifiers)
+        or ("64" in modifiers and stem not in ("SHF", "USHF"))
+        or (stem in ("F2F", "I2F", "FRND") and modifiers[:1] == ("F64",))
+        or (stem in ("F2I", "IMNMX", "UIMNMX") and modifiers[:1] in (("S64",), ("U64",)))
+    )
+    return 2 if is_pair else 1
 
 
 def access_bytes(instruction: Instruction) -> int:
     """The bytes that each lane loads or stores."""
-    sizes = {"128": 16, "64": 8, "U8": 1, "S8": 1, "U16": 2, "S16": 2, "256": 32}
-    sizes |= {"F64": 8, "S64": 8}  # of atomic operations
-    if instruction.stem == "LDSM" or instruction.stem == "STSM":
+    if instruction.stem in ("LDSM", "STSM"):
         return 16
-    return next((sizes[modifier] for modifier in instruction.modifiers if modifier in sizes), 4)
+    return next((_BYTES[each] for each in instruction.modifiers if each in _BYTES), 4)
 
 
 def matrix_count(instruction: Instruction) -> int:
@@ -149,51 +117,40 @@ def matrix_count(instruction: Instruction) -> int:
     return next((int(modifier) for modifier in instruction.modifiers if modifier in ("2", "4")), 1)
 
 
-def row(name: str, count: int) -> Iterator[str]:
+def row(name: str, count: int) -> list[str]:
     """The names of `count` registers from `name` on."""
     match = re.fullmatch(r"(U?R)(\d+)", name)
-    if match is None:
-        yield name
-        return
-    for i in range(count):
-        yield f"{match[1]}{int(match[2]) + i}"
+    return [f"{match[1]}{int(match[2]) + i}" for i in range(count)] if match else [name]
 
 
-def sources(instruction: Instruction) -> Iterator[str]:
+def sources(instruction: Instruction) -> list[str]:
     """The names that its guard and the operands that it reads take; no operands of a wait."""
-    if instruction.guard is not None and instruction.guard.name not in CONSTANT_NAMES:
-        yield instruction.guard.name
-    if instruction.opcode.startswith(WAITS):
-        return
-    stored = max(1, access_bytes(instruction) // 4 if instruction.stem in _STORING else 1)
-    for index, operand in enumerate(results(instruction)[1]):
-        if operand.kind == "address":
-            for name, _, wide in operand.parts:
-                if name not in CONSTANT_NAMES:
-                    yield from row(name, 2 if wide else 1)
-        elif operand.kind == "register" and operand.name not in CONSTANT_NAMES:
-            yield from row(operand.name, source_width(instruction, index, operand, stored))
-        elif operand.kind == "predicate" and operand.name not in CONSTANT_NAMES:
-            yield operand.name
+    names = [instruction.guard.name] if instruction.guard is not None else []
+    stored = access_bytes(instruction) // 4 if instruction.stem in STORING else 1
+    read = () if instruction.opcode.startswith(WAITS) else results(instruction)[1]
+    for index, operand in enumerate(read):
+        if operand.kind in ("predicate", "register"):
+            names += row(operand.name, max(stored, source_width(instruction, index, operand)))
         elif operand.text == "PR":
-            yield from _in_mask(instruction.operands[-1])
+            names += _in_mask(instruction.operands[-1])
+        for name, _, is_wide in operand.parts:
+            names += row(name, 2 if is_wide else 1)
+    return [name for name in names if name not in CONSTANT_NAMES]
 
 
-def source_width(instruction: Instruction, index: int, operand: Operand, stored: int = 1) -> int:
-    """How many registers an operand stands for."""
+def source_width(instruction: Instruction, index: int, operand: Operand) -> int:
+    """How many registers an operand stands for; of what is stored, the first."""
     stem, modifiers = instruction.stem, instruction.modifiers
-    if operand.is_wide:
-        return 2
-    if stored > 1:
-        return stored
-    if stem in ("DFMA", "DADD", "DMUL", "DSETP"):
-        return 2
-    if stem in ("IMAD", "UIMAD") and index == 2 and ("WIDE" in modifiers or "HI" in modifiers):
-        return 2
     if stem in _TENSOR_BITS:
         return _fragments(instruction)[index] if index < 3 else 1
-    is_wide = not {"64", "S64", "U64"}.isdisjoint(modifiers)
-    return 2 if is_wide and stem.removeprefix("U") in _OF_PAIRS else 1
+    plain = stem.removeprefix("U")
+    is_pair = (
+        operand.is_wide
+        or plain in ("DFMA", "DADD", "DMUL", "DSETP")
+        or (plain == "IMAD" and index == 2 and not {"WIDE", "HI"}.isdisjoint(modifiers))
+        or (plain in _OF_PAIRS and not {"64", "S64", "U64"}.isdisjoint(modifiers))
+    )
+    return 2 if is_pair else 1
 
 
 def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]:
@@ -206,19 +163,13 @@ def bank_reads(instructions: Iterable[Instruction]) -> Iterator[tuple[int, int]]
         banks = [0, 0]
         next_kept: dict[int, str] = {}
         for position, operand in enumerate(results(instruction)[1]):
-            if operand.kind == "address":
-                names = [name for name, _, _ in operand.parts]
-            elif operand.kind == "register":
-                names = [operand.name]
-            else:
-                names = []
-            for name in names:
-                if name in CONSTANT_NAMES or name.startswith("U"):
+            for name in [name for name, _, _ in operand.parts] or [operand.name]:
+                number = name.removeprefix("R")
+                if not number.isdecimal():  # no register that has a bank
                     continue
                 if kept.get(position) != name:
-                    number = int(name[1:])
                     for i in range(source_width(instruction, position, operand)):
-                        banks[(number + i) % 2] += 1
+                        banks[(int(number) + i) % 2] += 1
                 if operand.reuses:
                     next_kept[position] = name
         kept = next_kept

@@ -25,14 +25,14 @@ class FlowGraph(NamedTuple):
     """A function with its control flow.
 
     `loops` has the starts of the blocks of each natural loop by that of its header, `control` the
-    instructions of each block on which branches depend, `written` the names that each instruction
-    writes.
+    addresses of the instructions on which branches depend, `written` the names that each
+    instruction writes.
     """
 
     function: CodeListing
     graph: dict[int, BasicBlock]
     loops: dict[int, frozenset[int]]
-    control: dict[int, tuple[Instruction, ...]]
+    control: set[int]
     written: dict[int, tuple[str, ...]]
 
 
@@ -45,18 +45,17 @@ def code(function: CodeListing) -> FlowGraph:
 
 def blocks(function: CodeListing) -> dict[int, BasicBlock]:
     """The basic blocks by their start. A call is followed by its target and by its return."""
-    starts = {function.instructions[0].address}
-    for instruction, after in zip(function.instructions, function.instructions[1:], strict=False):
-        if instruction.target is not None:
-            starts.add(instruction.target)
+    after = [*(instruction.address for instruction in function.instructions[1:]), None]
+    ways = list(zip(function.instructions, after, strict=True))
+    starts: set[int | None] = {None}
+    for instruction, follows in ways:
         if instruction.target is not None or instruction.stem in _LEAVES:
-            starts.add(after.address)
+            starts |= {instruction.target, follows}
     graph: dict[int, BasicBlock] = {}
     current: list[Instruction] = []
-    addresses = [instruction.address for instruction in function.instructions]
-    for instruction, follows in zip(function.instructions, [*addresses[1:], None], strict=True):
+    for instruction, follows in ways:
         current.append(instruction)
-        if follows is not None and follows not in starts:
+        if follows not in starts:
             continue
         # `BSSY` only names the place where lanes meet again.
         target = instruction.target if instruction.stem != "BSSY" else None
@@ -105,32 +104,29 @@ def _back_edges(graph: dict[int, BasicBlock]) -> Iterator[tuple[int, int]]:
             path[goal] = iter(graph[goal].next)
 
 
-def controlling(
-    graph: dict[int, BasicBlock], written: dict[int, tuple[str, ...]]
-) -> dict[int, tuple[Instruction, ...]]:
-    """For each block, its branches and the instructions on which some branch depends.
+def controlling(graph: dict[int, BasicBlock], written: dict[int, tuple[str, ...]]) -> set[int]:
+    """The addresses of branches, and of the instructions on which some branch depends.
 
     Liveness of what branches read, backwards to a fixed point: an instruction counts if something
     it writes is live after it.
     """
     live: dict[int, set[str]] = {start: set() for start in graph}
     before: dict[int, set[str]] = {}
-    kept: dict[int, tuple[Instruction, ...]] = {}
+    found: set[int] = set()
     every = (instruction for block in graph.values() for instruction in block.instructions)
-    read = {instruction.address: tuple(sources(instruction)) for instruction in every}
+    read = {instruction.address: sources(instruction) for instruction in every}
     while live != before:
         before = dict(live)
         for block in reversed(graph.values()):
             alive = set().union(*(live[goal] for goal in block.next))
-            chosen = []
             for instruction in reversed(block.instructions):
                 names = written[instruction.address]
                 branches = instruction.target is not None or instruction.stem in _LEAVES
                 if branches or not alive.isdisjoint(names):
                     # Lanes that take no part in an election do not look at who won it.
                     if instruction.guard is None or instruction.stem == "ELECT":
-                        alive -= set(names)
-                    alive |= set(read[instruction.address])
-                    chosen.append(instruction)
-            kept[block.start], live[block.start] = tuple(reversed(chosen)), alive
-    return kept
+                        alive.difference_update(names)
+                    alive.update(read[instruction.address])
+                    found.add(instruction.address)
+            live[block.start] = alive
+    return found

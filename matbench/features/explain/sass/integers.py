@@ -54,10 +54,17 @@ class Lanes:
             raise UnknownError(name)
         return value
 
-    def number(self, operand: Operand) -> Numbers:
-        """32 bits per lane; a negated operand is 2³² - x, so that sums carry as in hardware."""
+    def number(self, operand: Operand, *, wide: bool = False) -> Numbers:
+        """32 bits per lane, or 64 if `wide`; a negated operand of 32 bits is 2³² - x, so that sums
+        carry as in hardware."""
         if operand.kind == "number":
-            return alike(operand.number & MASK)
+            return alike(operand.number & (2**64 - 1 if wide else MASK))
+        if wide and operand.kind == "register":
+            names = row(operand.name, 2)  # RZ is its own upper half
+            return _joined(self.get(names[-1]), self.get(names[0]))
+        if wide and operand.kind == "constant":
+            upper = operand._replace(number=operand.number + 4)
+            return _joined(self.number(upper), self.number(operand))
         if operand.absolute:  # of a float
             raise UnknownError(operand.text)
         if operand.kind == "constant" and operand.number in self.constants:
@@ -70,28 +77,15 @@ class Lanes:
             values = values ^ MASK
         return (1 << 32) - values if operand.negated else values
 
-    def pair(self, operand: Operand) -> Numbers:
-        """64 bits per lane."""
-        if operand.kind == "register" and operand.name not in ("RZ", "URZ"):
-            low, high = row(operand.name, 2)
-            return _joined(self.get(high), self.get(low))
-        if operand.kind == "constant":
-            upper = operand._replace(number=operand.number + 4)
-            return _joined(self.number(upper), self.number(operand))
-        if operand.kind == "number":
-            return alike(operand.number & ((1 << 64) - 1))
-        return self.number(operand)
-
     def truth(self, operand: Operand) -> Numbers:
         values = self.get(operand.name)
         return ~values if operand.inverted else values
 
     def address(self, operand: Operand) -> Numbers:
         """The addresses of a memory operand, one per lane."""
-        total = alike(operand.number & ((1 << 64) - 1))
+        total = alike(operand.number & 2**64 - 1)
         for name, scale, wide in operand.parts:
-            plain = Operand("register", name, name)
-            total = total + (self.pair(plain) if wide else self.number(plain)) * scale
+            total = total + self.number(Operand("register", name, name), wide=wide) * scale
         return total if any(wide for _, _, wide in operand.parts) else total & MASK
 
 
@@ -112,80 +106,74 @@ def compute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     return {name: value for name, value in written.items() if name not in CONSTANT_NAMES}
 
 
-def _carries(instruction: Instruction) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
-    """Carries written after the first operand, and the operands read."""
+def _of_sum(
+    instruction: Instruction, lanes: Lanes
+) -> tuple[tuple[Operand, ...], list[Operand], Numbers]:
+    """Of a sum: the carries written after the first operand, the numbers read, the carry read."""
     count = result_count(instruction.stem, instruction.operands)
-    return instruction.operands[1:count], instruction.operands[count:]
+    read = instruction.operands[count:]
+    given = [o for o in read if o.kind == "predicate" and "X" in instruction.modifiers]
+    numbers = [operand for operand in read if operand.kind != "predicate"]
+    return instruction.operands[1:count], numbers, sum(map(lanes.truth, given), _ZERO)
 
 
-def _result(instruction: Instruction, value: Numbers) -> dict[str, Numbers]:
-    return {instruction.operands[0].name: value.astype(np.uint64) & MASK}
-
-
-def _wide(instruction: Instruction, value: Numbers) -> dict[str, Numbers]:
-    value = value.astype(np.uint64)
-    low, high = row(instruction.operands[0].name, 2)
-    return {low: value & MASK, high: value >> 32}
+def _result(instruction: Instruction, value: Numbers, *, wide: bool = False) -> dict[str, Numbers]:
+    """The register that is the first operand; a `wide` value is in that and the next one."""
+    value, names = value.astype(np.uint64), row(instruction.operands[0].name, 2 if wide else 1)
+    return dict(zip(names, (value & MASK, value >> 32), strict=False))
 
 
 def _move(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    if "64" in instruction.modifiers:
-        return _wide(instruction, lanes.pair(instruction.operands[1]))
-    return _result(instruction, lanes.number(instruction.operands[1]))
+    wide = "64" in instruction.modifiers
+    return _result(instruction, lanes.number(instruction.operands[1], wide=wide), wide=wide)
 
 
 def _multiply_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, (a, b, c, *more) = _carries(instruction)
+    carries, (a, b, c), carry = _of_sum(instruction, lanes)
     modifiers = instruction.modifiers
-    carry = lanes.truth(more[0]) if more and "X" in modifiers else _FALSE
     factors = [lanes.number(a) & MASK, lanes.number(b) & MASK]
     if "WIDE" not in modifiers and "HI" not in modifiers:
-        return _result(instruction, (factors[0] * factors[1] & MASK) + lanes.number(c) + carry)
+        return _result(instruction, factors[0] * factors[1] + lanes.number(c) + carry)
     if "U32" not in modifiers:
         factors = [_signed(factor).view(np.uint64) for factor in factors]
     product = factors[0] * factors[1]
-    added = product + lanes.pair(c)
+    added = product + lanes.number(c, wide=True)
     total = added + carry
     overflows = {each.name: (added < product) | (total < added) for each in carries}
     if "HI" in modifiers:
         return overflows | _result(instruction, total >> 32)
-    return overflows | _wide(instruction, total)
+    return overflows | _result(instruction, total, wide=True)
 
 
 def _add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, read = _carries(instruction)
-    numbers = [operand for operand in read if operand.kind != "predicate"]
-    added = [] if "X" not in instruction.modifiers else [o for o in read if o not in numbers]
+    carries, numbers, carry = _of_sum(instruction, lanes)
     if "64" in instruction.modifiers:
         if "X" in instruction.modifiers:
             raise UnknownError(instruction.opcode)
         exact = np.zeros(LANES, dtype=object)
         for operand in numbers:
-            value = lanes.pair(operand._replace(negated=False)).astype(object)
+            value = lanes.number(operand._replace(negated=False), wide=True).astype(object)
             exact += 2**64 - value if operand.negated else value
-        overflows = {carry.name: exact >> 64 > i for i, carry in enumerate(carries)}
-        return overflows | _wide(instruction, exact & 2**64 - 1)
-    total = sum(map(lanes.number, numbers), _ZERO) + sum(map(lanes.truth, added), _ZERO)
-    overflows = {carry.name: total >> 32 > i for i, carry in enumerate(carries)}
+        overflows = {each.name: exact >> 64 > i for i, each in enumerate(carries)}
+        return overflows | _result(instruction, exact & 2**64 - 1, wide=True)
+    total = sum(map(lanes.number, numbers), carry)
+    overflows = {each.name: total >> 32 > i for i, each in enumerate(carries)}
     return overflows | _result(instruction, total)
 
 
 def _shift_add(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    carries, (a, b, *more) = _carries(instruction)
+    carries, (a, b, *high, by), carry = _of_sum(instruction, lanes)
     modifiers = instruction.modifiers
-    x = lanes.number(a)
-    shift = [operand for operand in more if operand.kind == "number"][-1].number & 31
+    x, shift = lanes.number(a), by.number & 31
     if "HI" in modifiers:
-        upper = _signed(x).view(np.uint64) >> 32 if "SX32" in modifiers else lanes.number(more[0])
+        upper = _signed(x).view(np.uint64) >> 32 if "SX32" in modifiers else lanes.number(high[0])
         x = _joined(upper, x) << shift >> 32
     elif a.negated:
         x = (1 << 32) - (lanes.number(a._replace(negated=False)) << shift & MASK)
     else:
         x = x << shift & MASK
-    total = x + lanes.number(b)
-    if "X" in modifiers:
-        total = total + lanes.truth([o for o in more if o.kind == "predicate"][-1])
-    overflows = {carry.name: total >> 32 > 0 for carry in carries}
+    total = x + lanes.number(b) + carry
+    overflows = {each.name: total >> 32 > 0 for each in carries}
     return overflows | _result(instruction, total)
 
 
@@ -208,7 +196,7 @@ def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     *truth, target = operands[: 1 + (operands[0].kind == "predicate")]
     *read, table = operands[1 + len(truth) :][:4]
     a, b, c = (lanes.number(operand) & MASK for operand in read)
-    bits = _looked_up(table.number, a, b, c, _FULL)
+    bits = _looked_up(table.number, a, b, c)
     result = {target.name: bits}
     for predicate in truth:
         combine = _COMBINE["AND" if "PAND" in instruction.modifiers else "OR"]
@@ -216,23 +204,23 @@ def _logic(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     return result
 
 
-def _looked_up(table: int, a: Any, b: Any, c: Any, ones: Numbers) -> npt.NDArray[Any]:
+def _looked_up(table: int, a: Numbers, b: Numbers, c: Numbers) -> Numbers:
     """Each bit is that bit of the table which the bits of a, b and c number."""
-    bits = a ^ a
+    bits = _ZERO
     for index in range(8):
         if table >> index & 1:
-            term = ones
+            term = _FULL
             for bit, value in ((4, a), (2, b), (1, c)):
-                term = term & (value if index & bit else value ^ ones)
+                term = term & (value if index & bit else value ^ MASK)
             bits = bits | term
-    return np.asarray(bits)
+    return bits
 
 
 def _logic_of_predicates(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     first, second, a, b, c, *tables = instruction.operands
-    x, y, z = (lanes.truth(operand) for operand in (a, b, c))
+    x, y, z = (lanes.truth(operand).astype(np.uint64) for operand in (a, b, c))
     return {
-        target.name: _looked_up(table.number, x, y, z, _TRUE)
+        target.name: _looked_up(table.number, x, y, z) & 1 == 1
         for target, table in zip((first, second), tables, strict=True)
     }
 
@@ -246,20 +234,18 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _float(operand: Operand, lanes: Lanes) -> Numbers:
-    """A float32 per lane; listings show those without a fraction like integers."""
-    if operand.kind == "number":
-        return np.full(LANES, operand.number, dtype=np.float32)
-    if operand.negated:
-        raise UnknownError(operand.text)
-    return lanes.number(operand).astype(np.uint32).view(np.float32)
-
-
 def _compared(operand: Operand, instruction: Instruction, lanes: Lanes) -> Numbers:
-    """A number per lane as the instruction compares it: signed or not, of 32 or 64 bits."""
+    """A number per lane as the instruction compares it: a float32, or signed or not, of 32 or 64
+    bits."""
     modifiers = instruction.modifiers
+    if instruction.stem.endswith("FSETP"):
+        if operand.kind == "number":  # listings show floats without a fraction like integers
+            return np.full(LANES, operand.number, dtype=np.float32)
+        if operand.negated:
+            raise UnknownError(operand.text)
+        return lanes.number(operand).astype(np.uint32).view(np.float32)
     if "U64" in modifiers or "S64" in modifiers:
-        value = lanes.pair(operand)
+        value = lanes.number(operand, wide=True)
         return value if "U64" in modifiers else value.view(np.int64)
     value = lanes.number(operand)
     return value & MASK if "U32" in modifiers else _signed(value)
@@ -268,51 +254,40 @@ def _compared(operand: Operand, instruction: Instruction, lanes: Lanes) -> Numbe
 def _compare(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     first, second, a, b, given, *lower = instruction.operands
     modifiers = instruction.modifiers
-    if instruction.stem.endswith("FSETP"):
-        x, y = _float(a, lanes), _float(b, lanes)
-    else:
-        x, y = _compared(a, instruction, lanes), _compared(b, instruction, lanes)
-    how = modifiers[0] if modifiers[0] in _COMPARE else modifiers[0].removesuffix("U")
-    if how not in _COMPARE:
+    x, y = _compared(a, instruction, lanes), _compared(b, instruction, lanes)
+    compare = _COMPARE.get(modifiers[0].removesuffix("U"))
+    if compare is None:
         raise UnknownError(instruction.opcode)
-    result = _COMPARE[how](x, y)
-    if "EX" in modifiers:
-        below = lanes.truth(lower[0])
-        strict = {"GE": np.greater, "GT": np.greater, "LE": np.less, "LT": np.less}
-        if how == "NE":
-            result = (x != y) | below
-        elif how == "EQ":
-            result = (x == y) & below
-        else:
-            result = strict[how](x, y) | ((x == y) & below)
+    result = compare(x, y)
+    if "EX" in modifiers:  # of upper halves: if they are the same, the lower halves decide
+        result = np.where(x == y, lanes.truth(lower[0]), result)
     combine = next(_COMBINE[modifier] for modifier in modifiers if modifier in _COMBINE)
     other = lanes.truth(given)
     return {first.name: combine(result, other), second.name: combine(~result, other)}
 
 
 def _select(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    _, a, b, which = instruction.operands
-    read, write = (lanes.pair, _wide) if "64" in instruction.modifiers else (lanes.number, _result)
-    return write(instruction, np.where(lanes.truth(which), read(a), read(b)))
+    wide = "64" in instruction.modifiers
+    a, b = (lanes.number(operand, wide=wide) for operand in instruction.operands[1:3])
+    which = lanes.truth(instruction.operands[3])
+    return _result(instruction, np.where(which, a, b), wide=wide)
 
 
 def _extreme(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    is_wide = instruction.operands[0].kind == "predicate"
-    if is_wide:  # pairs, with two more results and one more predicate to read
+    wide = instruction.operands[0].kind == "predicate"
+    if wide:  # pairs, with two more results and one more predicate to read
         instruction = instruction._replace(operands=instruction.operands[2:-1])
     _, *read, which = instruction.operands
+    a, b = _compared(read[0], instruction, lanes), _compared(read[-1], instruction, lanes)
     if instruction.stem == "VIADDMNMX":
         total = lanes.number(read[0]) + lanes.number(read[1]) & MASK
         a = total if "U32" in instruction.modifiers else _signed(total)
-    else:
-        a = _compared(read[0], instruction, lanes)
-    b = _compared(read[-1], instruction, lanes)
     extreme = np.where(lanes.truth(which), np.minimum(a, b), np.maximum(a, b))
-    return (_wide if is_wide else _result)(instruction, extreme)
+    return _result(instruction, extreme, wide=wide)
 
 
 def _permute(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
-    if len(instruction.modifiers) > 0:
+    if instruction.modifiers:
         raise UnknownError(instruction.opcode)
     _, a, selector, b = instruction.operands
     value, chosen = _joined(lanes.number(b), lanes.number(a)), lanes.number(selector) & MASK
@@ -336,9 +311,9 @@ def _special(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
 
 def _constant(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     target, source = instruction.operands[:2]
-    if not set(instruction.modifiers) <= {"64", "128"}:  # parts of a word
+    count = {(): 1, ("64",): 2, ("128",): 4}.get(instruction.modifiers)
+    if count is None:  # parts of a word
         raise UnknownError(instruction.opcode)
-    count = {"64": 2, "128": 4}.get(next(iter(instruction.modifiers), ""), 1)
     return {
         name: lanes.number(source._replace(number=source.number + 4 * i))
         for i, name in enumerate(row(target.name, count))
@@ -402,13 +377,13 @@ def _reciprocal(instruction: Instruction, lanes: Lanes) -> dict[str, Numbers]:
     as_float = value.astype(np.uint32).view(np.float32)
     if instruction.stem == "MUFU" and modifiers == ("RCP",):
         with np.errstate(all="ignore"):
-            rounded = (np.float32(1) / as_float).astype(np.float32)
+            rounded = np.float32(1) / as_float
     elif instruction.stem == "I2F" and set(modifiers) <= {"U32", "RP"}:
         exact = (value & MASK if "U32" in modifiers else _signed(value)).astype(np.float64)
         rounded = exact.astype(np.float32)
         if "RP" in modifiers:
             up = np.nextafter(rounded, np.float32(np.inf))
-            rounded = np.where(rounded.astype(np.float64) < exact, up, rounded).astype(np.float32)
+            rounded = np.where(rounded < exact, up, rounded)
     elif instruction.stem == "F2I" and {"U32", "TRUNC"} <= set(modifiers):
         return _result(instruction, np.clip(np.nan_to_num(as_float.astype(np.float64)), 0, MASK))
     else:

@@ -76,7 +76,6 @@ class CodeListing(NamedTuple):
     `parameters` by position: offset in constant bank 0, and bytes; `cluster_blocks` as compiled.
     """
 
-    name: str
     instructions: tuple[Instruction, ...]
     parameters: dict[int, tuple[int, int]]
     cluster_blocks: int = 1
@@ -102,26 +101,23 @@ _BANK = re.compile(r"EIATTR_PARAM_CBANK.*?\.word.*?\.short\s+(0x\w+)", re.DOTALL
 
 def function(listing: str, entry: str) -> CodeListing:
     """The machine code of one entry; `ListingError` if the listing does not have it."""
-    section = _section(listing, f".text.{entry}")
-    if section is None:
+    _, *parts = re.split(r"^//-+ (\S+)\s+-+$", listing, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    if f".text.{entry}" not in sections:
         raise ListingError(f"nvdisasm's listing has no code of {entry!r}")
     labels: dict[str, int] = {}
     lines: list[tuple[int, str, int]] = []
-    waiting: list[str] = []
-    for line in _LINE.finditer(section):
-        if line["label"]:
-            waiting.append(line["label"])
-            continue
-        address = int(line["address"], 16)
-        labels.update(dict.fromkeys(waiting, address))
-        waiting.clear()
-        lines.append((address, line["text"], int(line["upper"], 16)))
+    found = list(_LINE.finditer(sections[f".text.{entry}"]))
+    for line in reversed(found):  # a label names the address after it
+        if line["address"]:
+            lines.append((int(line["address"], 16), line["text"], int(line["upper"], 16)))
+        elif lines:
+            labels[line["label"]] = lines[-1][0]
     if not lines:
-        raise ListingError(
-            f"nvdisasm's listing has no instructions of {entry!r} with their encodings (-hex)"
-        )
-    instructions = tuple(_instruction(*line, labels) for line in lines)
-    info = _section(listing, f".nv.info.{entry}") or ""
+        what = f"instructions of {entry!r} with their encodings (-hex)"
+        raise ListingError(f"nvdisasm's listing has no {what}")
+    instructions = tuple(_instruction(*line, labels) for line in reversed(lines))
+    info = sections.get(f".nv.info.{entry}", "")
     cluster, bank = _CLUSTER.search(info), _BANK.search(info)
     blocks = math.prod(int(side, 16) for side in cluster.groups()) if cluster else 1
     # Where the launch puts each argument: offset in constant bank 0, and its size in bytes.
@@ -130,16 +126,7 @@ def function(listing: str, entry: str) -> CodeListing:
         for number, offset, low, high in _PARAMETER.findall(info):
             size = (int(high, 16) << 8 | int(low, 16)) >> 2
             parameters[int(number, 16)] = int(bank[1], 16) + int(offset, 16), size
-    return CodeListing(entry, instructions, parameters, blocks)
-
-
-def _section(listing: str, name: str) -> str | None:
-    """The text of one section, up to the next."""
-    start = re.search(rf"^//-+ {re.escape(name)}\s+-+$", listing, re.MULTILINE)
-    if start is None:
-        return None
-    end = re.compile(r"^//-{5}", re.MULTILINE).search(listing, start.end())
-    return listing[start.end() : end.start() if end else None]
+    return CodeListing(instructions, parameters, blocks)
 
 
 def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) -> Instruction:
@@ -153,9 +140,8 @@ def _instruction(address: int, text: str, upper: int, labels: dict[str, int]) ->
     operands = tuple(map(operand, pieces))
     target = None
     for argument in operands:
-        name = argument.text.strip("`()")
         if argument.text.startswith("`("):
-            target = labels.get(name)
+            target = labels.get(argument.text.strip("`()"))
         elif opcode.startswith("BRA") and argument.kind == "number":
             target = argument.number
     stem, *modifiers = opcode.split(".")

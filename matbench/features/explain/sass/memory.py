@@ -13,10 +13,11 @@ is asked, have 32 bytes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from matbench.features.explain.sass.integers import Numbers
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
@@ -42,21 +43,14 @@ class Cost(NamedTuple):
         return Cost(*(mine + times * other for mine, other in zip(self, more, strict=True)))
 
 
-def shared(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+def shared(addresses: Numbers, active: Numbers, nbytes: int) -> Cost:
     """An access to shared memory of `nbytes` by each active lane."""
-    lanes = int(active.sum())
-    if lanes == 0:
-        return Cost(0, 0, 0, 0)
-    requested = lanes * nbytes
-    wide = nbytes > _WORD
-    parts = _parts(addresses, active, nbytes // _WORD) if wide else [active]
-    cycles = sum(_conflicts(addresses[part], nbytes) for part in parts if part.any())
-    return Cost(cycles, sum(bool(part.any()) for part in parts), 0, requested)
+    parts = _parts(addresses, active, nbytes // _WORD) if nbytes > _WORD else [active]
+    cycles = [_conflicts(addresses[part], nbytes) for part in parts if part.any()]
+    return Cost(sum(cycles), len(cycles), 0, int(active.sum()) * nbytes)
 
 
-def _parts(
-    addresses: npt.NDArray[Any], active: npt.NDArray[Any], count: int
-) -> list[npt.NDArray[Any]]:
+def _parts(addresses: Numbers, active: Numbers, count: int) -> list[Numbers]:
     """The lanes served together: 2 or 4 parts, or half as many if neighbours agree."""
     lane = np.arange(len(addresses))
     agree = any(
@@ -68,28 +62,25 @@ def _parts(
     return [active & (lane // size == part) for part in range(count)]
 
 
-def _conflicts(addresses: npt.NDArray[Any], nbytes: int) -> int:
+def _conflicts(addresses: Numbers, nbytes: int) -> int:
     """Cycles for lanes served together: the most different words in one bank."""
     words = addresses[:, None] // _WORD + np.arange(max(1, nbytes // _WORD), dtype=np.uint64)
     return int(np.bincount((np.unique(words) % _BANKS).astype(np.int64)).max())
 
 
-def matrices(addresses: npt.NDArray[Any], count: int) -> Cost:
+def matrices(addresses: Numbers, count: int) -> Cost:
     """`LDSM`, which loads `count` matrices of eight rows of 16 bytes; lane i gives row i."""
     cycles = sum(_conflicts(row, 16) for row in addresses[: 8 * count].reshape(count, 8))
     return Cost(cycles, count, 0, 128 * count)
 
 
-def global_(addresses: npt.NDArray[Any], active: npt.NDArray[Any], nbytes: int) -> Cost:
+def global_(addresses: Numbers, active: Numbers, nbytes: int) -> Cost:
     """An access to global or local memory of `nbytes` by each active lane."""
-    lanes = int(active.sum())
-    if lanes == 0:
-        return Cost(0, 0, 0, 0)
     where = addresses[active]
-    requested = lanes * nbytes
-    distinct = len(np.unique(where)) * nbytes
+    if not len(where):
+        return Cost()
     # Accesses are aligned, so none is in two lines or sectors.
     lines, sectors = (len(np.unique(where // np.uint64(n))) for n in (LINE_BYTES, SECTOR_BYTES))
-    least = max(1, -(-distinct // LINE_BYTES))
+    least = -(-len(np.unique(where)) * nbytes // LINE_BYTES)
     cycles = max(_conflicts(where, nbytes), -(-lines // _LINES_PER_CYCLE), least)
-    return Cost(cycles, least, sectors, requested)
+    return Cost(cycles, least, sectors, len(where) * nbytes)

@@ -66,10 +66,8 @@ _CLASSES = {stem: name for name, stems in OPCODES["classes"].items() for stem in
 def class_of(instruction: Instruction) -> str | None:
     """The class of an instruction; None if its opcode is not known."""
     stem = instruction.stem
-    name = _CLASSES.get(stem)
-    if name is None and stem.startswith("U"):
-        return "uniform" if stem[1:] in _CLASSES else None
-    return name
+    is_uniform = stem.startswith("U") and stem[1:] in _CLASSES
+    return _CLASSES.get(stem, "uniform" if is_uniform else None)
 
 
 def tensor_multiply_adds(instruction: Instruction) -> int | None:
@@ -84,5 +82,4 @@ def tensor_multiply_adds(instruction: Instruction) -> int | None:
 def tensor_precision(instruction: Instruction) -> str | None:
     """The precision of a tensor instruction's inputs, as in `Architecture.tensor_fma`."""
     usual, named = _PRECISIONS.get(instruction.stem, (None, {}))
-    precisions = [named[name] for name in instruction.modifiers if name in named]
-    return precisions[0] if precisions else usual
+    return next((named[name] for name in instruction.modifiers if name in named), usual)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from matbench.features.explain.record import NotDerived
 from matbench.features.explain.sass import memory, pipes
-from matbench.features.explain.sass.effects import access_bytes, bank_reads, matrix_count
+from matbench.features.explain.sass.effects import STORING, access_bytes, bank_reads, matrix_count
 from matbench.features.explain.sass.flow import FlowGraph
-from matbench.features.explain.sass.integers import LANES
+from matbench.features.explain.sass.integers import LANES, Numbers
 from matbench.features.explain.sass.listing import Instruction
 from matbench.features.explain.sass.walk import MOST_INSTRUCTIONS, Access, Walk, WarpPlace, walk
 
@@ -22,8 +22,6 @@ _MOST_WARPS = 16
 #: Instructions that are carried out for all of them before we give up.
 _MOST_INSTRUCTIONS = 30_000_000
 _BULK = ("UTMA", "UBLK")
-_NO_LANES = np.zeros(LANES, dtype=bool)
-_STORES = ("STG", "ST", "STL", "RED", "REDG", "ATOMG", "ATOM", "STS", "ATOMS", "STSM")
 
 
 class Tally(NamedTuple):
@@ -101,7 +99,7 @@ def tally(
 
     header = _hottest(code, {start: counts.total() for start, counts in by_block.items()})
     loop = code.loops.get(header, frozenset())
-    inside, passes = sorted(loop & visits.keys()), visits[header] if loop else 0
+    inside, passes = sorted(loop & visits.keys()), visits[header]
     path: list[Instruction] = []
     for start in inside if passes else ():
         path += round(visits[start] / passes) * code.graph[start].instructions
@@ -136,8 +134,8 @@ def _followed(
     many, left = min(warps, _MOST_WARPS), _MOST_INSTRUCTIONS
     index = (grid[0] // 2, grid[1] // 2, grid[2] // 2)
     ways: dict[frozenset[tuple[int, int]], tuple[Walk, int]] = {}
-    for warp in sorted({i * warps // many for i in range(many)}):
-        place = WarpPlace(block, grid, index, warp)
+    for i in range(many):
+        place = WarpPlace(block, grid, index, i * warps // many)
         seen = walk(code, place, constants, full_visits=0, most=min(left, MOST_INSTRUCTIONS))
         left -= seen.carried_out
         way = frozenset(seen.visits.items())
@@ -154,10 +152,9 @@ def _accesses(
     code: FlowGraph, ways: list[tuple[Walk, int]]
 ) -> tuple[dict[str, memory.Cost], dict[int, dict[str, float]], dict[NotDerived, None]]:
     """The traffic of all warps by kind, the cycles of an access, and what is not known."""
-    traffic: dict[str, memory.Cost] = {}
+    traffic: defaultdict[str, memory.Cost] = defaultdict(memory.Cost)
     cycles: dict[int, dict[str, float]] = {}
     unknown: dict[NotDerived, None] = {}
-    known_costs: dict[tuple[object, ...], memory.Cost] = {}
     for full, alike in ways:
         if full.stopped is not None:
             unknown[full.stopped] = None
@@ -165,21 +162,19 @@ def _accesses(
             (instruction, count)
             for start, count in full.visits.items()
             for instruction in code.graph[start].instructions
-            if count
         )
-        unseen = [] if full.stopped is not None else [Access(None, _NO_LANES)] * 2
+        unseen = [] if full.stopped is not None else [Access(None, np.zeros(LANES, bool))] * 2
         for instruction, count in visited:
             accesses = full.accesses.get(instruction.address, unseen)
             for kind, part in _parts(instruction, accesses) if accesses else ():
                 # Where some visits had inactive lanes only, the rest stand for all.
-                known = (access for access in part if access.addresses is not None)
-                costs = [_cost(instruction, kind, access, known_costs) for access in known]
+                known = ((a, active) for a, active in part if a is not None)
+                costs = [_cost(instruction, kind, *access) for access in known]
                 if not costs:
                     unknown[NotDerived("addresses", instruction.opcode, instruction.address)] = None
                     continue
                 for cost in costs:
-                    before = traffic.get(kind, memory.Cost())
-                    traffic[kind] = before.plus(cost, alike * count / len(costs))
+                    traffic[kind] = traffic[kind].plus(cost, alike * count / len(costs))
                 mean = sum(cost.cycles for cost in costs) / len(costs)
                 cycles.setdefault(instruction.address, {})[kind] = mean
     return traffic, cycles, unknown
@@ -188,14 +183,12 @@ def _accesses(
 def _hottest(code: FlowGraph, instructions: Mapping[int, int]) -> int:
     """The header of the innermost loop in which most instructions are carried out; -1: of none."""
     loops = code.loops
-    work = {
-        header: sum(instructions.get(start, 0) for start in loop) for header, loop in loops.items()
-    }
-    busy = [header for header in loops if work[header]]
+    work = {header: sum(instructions.get(start, 0) for start in loops[header]) for header in loops}
     innermost = (
         header
-        for header in busy
-        if not any(loops[o] < loops[header] and 2 * work[o] > work[header] for o in busy)
+        for header in loops
+        if work[header]
+        and not any(loops[o] < loops[header] and 2 * work[o] > work[header] for o in loops)
     )
     return max(innermost, key=lambda header: work[header], default=-1)
 
@@ -209,24 +202,12 @@ def _parts(instruction: Instruction, accesses: list[Access]) -> Iterator[tuple[s
     where, _, what = (pipes.class_of(instruction) or "").partition(" ")
     is_bulk = instruction.stem.startswith((*_BULK, "CCTL"))
     if what == "memory" and where != "constant" and not is_bulk:
-        yield f"{where} {'stores' if instruction.stem in _STORES else 'loads'}", accesses
+        stores = instruction.stem in (*STORING, "STSM")
+        yield f"{where} {'stores' if stores else 'loads'}", accesses
 
 
-def _cost(
-    instruction: Instruction, kind: str, access: Access,
-    known: dict[tuple[object, ...], memory.Cost],
-) -> memory.Cost:  # fmt: skip
-    """Computed once for accesses that differ by whole lines only, as most do."""
-    assert access.addresses is not None
-    line = access.addresses.min() // memory.LINE_BYTES * memory.LINE_BYTES
-    addresses, active = access.addresses - line, access.active
-    key = (instruction.opcode, kind, addresses.tobytes(), active.tobytes())
-    if key not in known:
-        nbytes = access_bytes(instruction)
-        if instruction.stem in ("LDSM", "STSM"):
-            known[key] = memory.matrices(addresses, matrix_count(instruction))
-        elif kind.startswith("shared"):
-            known[key] = memory.shared(addresses, active, nbytes)
-        else:
-            known[key] = memory.global_(addresses, active, nbytes)
-    return known[key]
+def _cost(instruction: Instruction, kind: str, addresses: Numbers, active: Numbers) -> memory.Cost:
+    if instruction.stem in ("LDSM", "STSM"):
+        return memory.matrices(addresses, matrix_count(instruction))
+    cost_of = memory.shared if kind.startswith("shared") else memory.global_
+    return cost_of(addresses, active, access_bytes(instruction))

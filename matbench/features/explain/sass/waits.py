@@ -78,16 +78,15 @@ def steps(
     rates, latencies = RATES[capability], LATENCIES[capability]
     intervals = dict(zip(_PIPES, (rates.alu, rates.imad, rates.fp64), strict=True))
     path_steps = []
-    for instruction, (even, odd) in zip(path, bank_reads(path), strict=True):
+    for instruction, banks in zip(path, bank_reads(path), strict=True):
         control, kind = instruction.control, class_of(instruction) or ""
         cost = costs.get(instruction.address, {})
         is_shared, copies = kind == "shared memory", instruction.stem == "LDGSTS"
-        is_read = kind != "special and conversion"
+        reads = (0, 0) if kind == "special and conversion" else banks
         loads = kind in _MEMORY and instruction.stem.startswith(("LD", "ATOM")) and not copies
         path_steps.append(
             WaitStep(
-                even=even if is_read else 0,
-                odd=odd if is_read else 0,
+                *reads,
                 pipe=_PIPES.index(kind) if kind in _PIPES else 0,
                 interval=round(SCHEDULERS / intervals[kind]) if kind in _PIPES else 0,
                 is_memory=kind in _MEMORY,
@@ -165,8 +164,7 @@ class _Multiprocessor:
             at = warp.ready
             if at <= now:
                 step = self.path[warp.next]
-                for counter in step.waits:
-                    at = max(at, warp.counters[counter])
+                at = warp.ready = max([at, *(warp.counters[i] for i in step.waits)])
                 if step.interval:
                     at = max(at, scheduler.pipes[step.pipe])
                 if step.is_memory:
@@ -181,8 +179,6 @@ class _Multiprocessor:
                     scheduler.last = warp
                     self._start(warp, step, scheduler, now)
                     return now + 1
-                if step.waits:
-                    warp.ready = max(warp.ready, *(warp.counters[i] for i in step.waits))
             soonest = min(soonest, at)
         return soonest
 

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from matbench.features.explain.record import NotDerived
-from matbench.features.explain.sass.effects import ARRIVES, WAITS, polls, watches
+from matbench.features.explain.sass.effects import ARRIVES, WAITS
 from matbench.features.explain.sass.flow import BasicBlock, FlowGraph
 from matbench.features.explain.sass.integers import (
     KNOWN_STEMS,
     LANES,
     Lanes,
+    Numbers,
     UnknownError,
-    Value,
     alike,
     compute,
 )
@@ -52,8 +52,8 @@ class Access(NamedTuple):
     `active` are the lanes that take part. `addresses` is None if they depend on loaded values.
     """
 
-    addresses: npt.NDArray[Any] | None
-    active: npt.NDArray[Any]
+    addresses: Numbers | None
+    active: Numbers
 
 
 class _EndError(UnknownError):
@@ -69,18 +69,17 @@ class WarpPlace(NamedTuple):
     warp: int
 
 
-def special_registers(place: WarpPlace) -> dict[str, Value]:
+def special_registers(place: WarpPlace) -> dict[str, Numbers]:
     """Thread and block indices by the names of special registers, one number per lane."""
-    thread = np.arange(LANES, dtype=np.uint64) + LANES * place.warp
+    lane = np.arange(LANES, dtype=np.uint64)
+    thread = lane + LANES * place.warp
     x, y, _ = place.block
-    index = dict(zip("XYZ", (thread % x, thread // x % y, thread // (x * y)), strict=True))
-    registers: dict[str, Value] = {f"SR_TID.{axis}": value for axis, value in index.items()}
-    for name, numbers in (("SR_CTAID", place.block_index), ("SR_NCTAID", place.grid)):
-        for axis, number in zip("XYZ", numbers, strict=True):
-            registers[f"{name}.{axis}"] = alike(number)
-    registers["SR_LANEID"] = np.arange(LANES, dtype=np.uint64)
+    threads = thread % x, thread // x % y, thread // (x * y)
     # Without clusters, a block is the only one of its own.
-    registers["SR_CgaCtaId"] = alike(0)
+    registers = {"SR_LANEID": lane, "SR_CgaCtaId": alike(0)}
+    for axis, own, block, blocks in zip("XYZ", threads, place.block_index, place.grid, strict=True):
+        registers[f"SR_TID.{axis}"] = own
+        registers[f"SR_CTAID.{axis}"], registers[f"SR_NCTAID.{axis}"] = alike(block), alike(blocks)
     return registers
 
 
@@ -124,11 +123,10 @@ class Walk:
         self.visits: Counter[int] = Counter()
         self.accesses: dict[int, list[Access]] = {}
         self.plans: dict[tuple[int, bool], list[Instruction | tuple[str, ...]]] = {}
-
         self.carried_out = 0
         self.stopped: NotDerived | None = None
 
-    def visit(self, block: BasicBlock, rest: npt.NDArray[Any]) -> None:
+    def visit(self, block: BasicBlock, rest: Numbers) -> None:
         """Carry out one block of code with the lanes that are there."""
         self.visits[block.start] += 1
         # All of it is carried out at first, then only what branches depend on.
@@ -146,22 +144,22 @@ class Walk:
                     return
                 continue
             reached = rest if taken is None else taken
-            if notes and any(operand.kind == "address" for operand in step.operands):
+            if notes:
                 self._access(step, reached)
             self._carry_out(step, reached, known=taken is not None)
         self._wait(block.instructions[-1].address + INSTRUCTION_BYTES, rest)
 
-    def _wait(self, start: int, lanes: npt.NDArray[Any]) -> None:
+    def _wait(self, start: int, lanes: Numbers) -> None:
         if lanes.any():
             self.waiting[start] = lanes | self.waiting.get(start, False)
 
-    def _active(self, instruction: Instruction, rest: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    def _active(self, instruction: Instruction, rest: Numbers) -> Numbers | None:
         """The lanes that carry it out, by its guard and a branch's own predicates; None if these
         are not known."""
         own = instruction.operands if instruction.stem == "BRA" else ()
         guards = [operand for operand in own if operand.kind == "predicate"]
         if instruction.guard is not None:
-            guards.insert(0, instruction.guard)
+            guards.append(instruction.guard)
         try:
             for guard in guards:
                 rest = rest & self.lanes.truth(guard)
@@ -169,20 +167,20 @@ class Walk:
             return None
         return rest
 
-    def _branch(
-        self, branch: Instruction, rest: npt.NDArray[Any], taken: npt.NDArray[Any] | None
-    ) -> npt.NDArray[Any]:
+    def _branch(self, branch: Instruction, rest: Numbers, taken: Numbers | None) -> Numbers:
         """Send the lanes on their way; returns those that go on to the next instruction."""
         # With DIV, only if lanes have parted: they have met again.
         if branch.stem in ("BSSY", "WARPSYNC") or branch.modifiers[:1] == ("DIV",):
             return rest
-        if taken is None and polls(branch, self.code.control):
-            return rest
         if taken is None:
+            # Back to a load that waits for another block: such waits end at once, too.
+            first = branch.address if branch.target is None else branch.target
+            steps = (i for i in self.code.function.instructions if i.address in self.code.control)
+            if _watches(i for i in steps if first <= i.address < branch.address):
+                return rest
             # Past a loop that waits for another block: that is over already.
             loop = self.code.loops.get(branch.address + INSTRUCTION_BYTES, ())
-            blocks = [self.code.graph[start] for start in loop]
-            if not any(watches(step) for block in blocks for step in block.instructions):
+            if not _watches(chain(*(self.code.graph[start].instructions for start in loop))):
                 raise _EndError("branch", branch.address)
             taken = rest
         if branch.stem != "EXIT":
@@ -193,14 +191,12 @@ class Walk:
             if goal is None:
                 raise _EndError("target", branch.address)
             self._wait(goal, taken)
-        others: npt.NDArray[Any] = rest & ~taken
+        others: Numbers = rest & ~taken
         return others
 
-    def _carry_out(
-        self, instruction: Instruction, active: npt.NDArray[Any], *, known: bool
-    ) -> None:
+    def _carry_out(self, instruction: Instruction, active: Numbers, *, known: bool) -> None:
         names = self.code.written[instruction.address]
-        values: dict[str, npt.NDArray[Any]] = {}
+        values: dict[str, Numbers] = {}
         if instruction.opcode.startswith(WAITS):
             values = dict.fromkeys(names, np.ones(LANES, dtype=bool))
         elif instruction.stem == "ELECT":
@@ -219,35 +215,40 @@ class Walk:
                 value = np.where(active, value, old)
             self.lanes.values[name] = value
 
-    def _access(self, instruction: Instruction, active: npt.NDArray[Any]) -> None:
+    def _access(self, instruction: Instruction, active: Numbers) -> None:
         """Note where a memory instruction reads and writes: the last address first."""
-        if instruction.stem in ("LDC", "ULDC", "LDCU"):
-            return
-        noted = self.accesses.setdefault(instruction.address, [])
         for operand in instruction.operands:
-            if operand.kind == "address" and active.any():
+            if operand.kind == "address" and instruction.stem not in ("LDC", "ULDC", "LDCU"):
+                noted = self.accesses.setdefault(instruction.address, [])
                 addresses = None
                 with suppress(UnknownError):
                     addresses = self.lanes.address(operand)
-                noted.append(Access(addresses, active))
+                if active.any():
+                    noted.append(Access(addresses, active))
 
     def _plan(self, block: BasicBlock, *, in_full: bool) -> list[Instruction | tuple[str, ...]]:
         """What is carried out, in full or as far as branches depend on it; between, the names of
         registers that are no longer known."""
         plan = self.plans.get((block.start, in_full))
         if plan is None:
-            needed = {instruction.address for instruction in self.code.control[block.start]}
             plan = self.plans[block.start, in_full] = []
             forgotten: dict[str, None] = {}
             for instruction in block.instructions:
-                # In full: what accesses memory or gives a known number.
-                matters = instruction.stem.removeprefix("U") in KNOWN_STEMS or any(
-                    operand.kind == "address" for operand in instruction.operands
-                )
-                if instruction.address in needed or (in_full and matters):
+                if instruction.address in self.code.control or (in_full and _matters(instruction)):
                     plan += [tuple(forgotten), instruction]
                     forgotten.clear()
                 else:
                     forgotten.update(dict.fromkeys(self.code.written[instruction.address]))
             plan.append(tuple(forgotten))
         return plan
+
+
+def _matters(instruction: Instruction) -> bool:
+    """Whether it accesses memory or gives a known number."""
+    known = instruction.stem.removeprefix("U") in KNOWN_STEMS
+    return known or any(operand.kind == "address" for operand in instruction.operands)
+
+
+def _watches(instructions: Iterable[Instruction]) -> bool:
+    """Whether one of them loads what another block may write meanwhile."""
+    return any(i.stem in ("LD", "LDG") and "STRONG" in i.modifiers for i in instructions)

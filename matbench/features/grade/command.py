@@ -101,10 +101,11 @@ def grade(
     letters = get_args(Letter)  # the best first
     allowed = letters[: letters.index(at_least) + 1] if at_least is not None else letters
     skipped = [case.skip is not None for _, case in cases]
-    for graded, is_skipped in zip(grades, skipped, strict=True):
-        if graded.letter not in allowed or (graded.reason and not is_skipped):
-            sys.exit(1)
-    if all(skipped):
+    failed = [
+        one.letter not in allowed or (one.reason and not is_skipped)
+        for one, is_skipped in zip(grades, skipped, strict=True)
+    ]
+    if any(failed) or all(skipped):
         sys.exit(1)
 
 

@@ -119,23 +119,22 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
     with np.errstate(invalid="ignore"):
         read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
     bits = min(accuracy.read_bits(product, given, multiplier.storage) for product in read)
-    prober, tree, error = _tree(multiplier, _SMALL, random)
-    if isinstance(error, _ExactError):
+    prober, tree = _tree(multiplier, _SMALL, random)
+    if isinstance(tree, _ExactError):
         order = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
         return order, _sums(prober, tuple(range(_SMALL)), bits, random)
-    if tree is None:
-        reason = str(error)
-        sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
-        return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
+    if isinstance(tree, NoTreeError):
+        sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=str(tree))
+        return Order(terms=_SMALL, probes=prober.probes, reason=str(tree)), sums
     sums = _sums(prober, tree, bits, random)
     levels, terms, probes = summation_tree.levels_of(tree), _SMALL, prober.probes
-    one_step = len(levels) == 1 and levels[0].how == "at once"
+    hows = [level.how for level in levels]
+    one_step = hows == ["at once"]
     if not one_step:
-        backwards = any(level.how == "in reverse" for level in levels)
-        larger, large_tree, _ = _tree(multiplier, _LARGE, random, backwards=backwards)
+        larger, large = _tree(multiplier, _LARGE, random, backwards="in reverse" in hows)
         probes += larger.probes
-        if large_tree is not None and (large := summation_tree.levels_of(large_tree)):
-            levels, terms = large, _LARGE
+        if not isinstance(large, NoTreeError) and (found := summation_tree.levels_of(large)):
+            levels, terms = found, _LARGE
     order = Order(
         verdict="one step" if one_step else "regular" if levels else "irregular", terms=terms,
         levels=levels, steps_terms=_SMALL, steps=summation_tree.steps_of(tree), probes=probes,
@@ -145,24 +144,23 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
 
 def _tree(
     multiplier: Multiplier, terms: int, random: np.random.Generator, *, backwards: bool = False
-) -> tuple[Prober, Tree | None, NoTreeError | None]:
-    """The tree of so many terms, checked by other pairs; None with the error if there is none."""
-    last = None
+) -> tuple[Prober, Tree | NoTreeError]:
+    """The tree of so many terms, checked by other pairs, or why there is none."""
     for scale in _scales(multiplier):
         prober = Prober(multiplier, scale, terms)
         try:
-            tree = summation_tree.tree_of(terms, prober.shared, backwards=backwards)
+            found = summation_tree.tree_of(terms, prober.shared, backwards=backwards)
             pairs = [
                 tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)
             ]
-            if prober.shared(pairs) != summation_tree.shared_in(tree, pairs):
-                raise NoTreeError("other probes give another tree")
-            return prober, tree, None
+            if prober.shared(pairs) == summation_tree.shared_in(found, pairs):
+                return prober, found
+            tree = NoTreeError("other probes give another tree")
         except NoTreeError as error:
-            last = error
+            tree = error
             if isinstance(error, _ExactError):
                 break
-    return prober, None, last
+    return prober, tree
 
 
 def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:
@@ -227,20 +225,18 @@ def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -
     pairs = summation_tree.joined_by_one(tree)
     pairs = pairs[:: max(1, len(pairs) // 4)][:4]
     pairs += [pair[::-1] for pair in pairs]
-    residues, errors = [], []
-    for pair in pairs:
-        for _ in range(4):
-            a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
-            exact = Fraction(a) * Fraction(b)  # of [1, 4)
-            unit = Fraction(2) ** ((1 if exact >= 2 else 0) + 1 - width)
-            rounded = round(exact / unit) * unit
-            A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
-            A[:, pair[0]], B[pair[0]] = -float(rounded), 1
-            A[:, pair[1]], B[pair[1]] = a, b
-            errors.append(float(multiplier.multiply(A, B)[0, 0]))
-            residues.append(float(exact - rounded))
-            prober.probes += 1
-    if not any(errors):
+    are_right = []  # of the sums that are not zero
+    for (first, second), _ in itertools.product(pairs, range(4)):
+        a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
+        exact = Fraction(a) * Fraction(b)  # of [1, 4)
+        unit = Fraction(2) ** ((1 if exact >= 2 else 0) + 1 - width)
+        rounded = round(exact / unit) * unit
+        A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
+        A[:, first], B[first] = -float(rounded), 1
+        A[:, second], B[second] = a, b
+        prober.probes += 1
+        if error := float(multiplier.multiply(A, B)[0, 0]):
+            are_right.append(error == float(exact - rounded))
+    if not are_right:
         return "rounded"
-    hits = sum(value == residue for value, residue in zip(errors, residues, strict=True) if value)
-    return "unrounded" if hits == sum(map(bool, errors)) else "unclear"
+    return "unrounded" if all(are_right) else "unclear"

@@ -9,9 +9,11 @@ the smallest partial sum that contains both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Union
 
 import msgspec
+import numpy as np
 
 from matbench.features.grade.record import Level
 
@@ -166,33 +168,23 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
 
 def _level(tree: Tree, terms: int) -> Level | None:
     """The tree as one level; None if it has several, or is irregular."""
-    if isinstance(tree, int):
-        return None
-    if terms > 2 and all(isinstance(operand, int) for operand in tree):
-        return Level("at once", terms)
-    if (added := chain_of(tree)) is not None and (level := _chain_level(added, terms)) is not None:
-        return level
+    order: list[Tree] = list(range(terms))
+    if added := chain_of(tree):
+        first, *others = map(len, added)
+        if not others and terms > 2:
+            return Level("at once", terms)
+        # Each step adds equally many; the first may also have the term that the sum begins with.
+        at_a_time = others[-1] if others else 1
+        if {*others} <= {at_a_time} and first in (at_a_time, at_a_time + 1):
+            if [*chain(*added)] == order:
+                return Level("in order", terms, at_a_time)
+            if [*chain(*reversed(added))] == order:
+                return Level("in reverse", terms, at_a_time)
     if terms & (terms - 1) == 0:
-        if tree == _halved(list(range(terms)), by_parity=False):
+        if tree == _halved(order, apart=False):
             return Level("pairwise", terms)
-        if tree == _halved(list(range(terms)), by_parity=True):
+        if tree == _halved(order, apart=True):
             return Level("pairwise apart", terms)
-    return None
-
-
-def _chain_level(added: Sequence[Sequence[int]], terms: int) -> Level | None:
-    """The level of a running sum, if each step adds as many terms and in one direction."""
-    at_a_time = len(added[-1]) if len(added) > 1 else 1
-    if any(len(step) != at_a_time for step in added[1:]):
-        return None
-    if len(added[0]) not in (at_a_time, at_a_time + 1):
-        return None
-    rising = [term for step in added for term in step]
-    falling = [term for step in added for term in sorted(step, reverse=True)]
-    if rising == list(range(terms)):
-        return Level("in order", terms, at_a_time)
-    if falling == list(range(terms))[::-1]:
-        return Level("in reverse", terms, at_a_time)
     return None
 
 
@@ -209,25 +201,24 @@ def joined_by_one(tree: Tree) -> list[Pair]:
 
 def chain_of(tree: Tree) -> list[list[int]] | None:
     """The terms that each step adds to the running sum; None if a step adds a sum."""
-    chain: list[list[int]] = []
+    added: list[list[int]] = []
     while not isinstance(tree, int):
         sums = [operand for operand in tree if not isinstance(operand, int)]
         if len(sums) > 1:
             return None
-        chain.append(sorted(operand for operand in tree if isinstance(operand, int)))
+        added.append(sorted(operand for operand in tree if isinstance(operand, int)))
         if not sums:
-            return chain[::-1]
+            return added[::-1]
         (tree,) = sums
     return None
 
 
-def _halved(terms: list[int], *, by_parity: bool) -> Tree:
-    """A balanced tree of neighbours; `by_parity`: first of terms that are half the length apart."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    parts = (terms[::2], terms[1::2]) if by_parity else (terms[:half], terms[half:])
-    return tuple(_halved(part, by_parity=by_parity) for part in parts)
+def _halved(sums: Sequence[Tree], *, apart: bool) -> Tree:
+    """A balanced tree of neighbours, or of what is half the length `apart`."""
+    while half := len(sums) // 2:
+        pairs = (sums[:half], sums[half:]) if apart else (sums[::2], sums[1::2])
+        sums = [*zip(*pairs, strict=True)]
+    return sums[0]
 
 
 def _replaced(node: Tree, terms: Mapping[int, int]) -> Tree:
@@ -242,11 +233,8 @@ def _block(groups: Sequence[Sequence[int]]) -> int | None:
     """How many adjacent terms a group has before the next group's begin, if that is regular: 1 if
     terms are dealt out in turn, all of a group's if it is one chunk."""
     many, size = len(groups), len(groups[0])
-    for block in range(1, size + 1):
-        dealt = [
-            [term for term in range(many * size) if term // block % many == index]
-            for index in range(many)
-        ]
-        if size % block == 0 and dealt == [list(group) for group in groups]:
+    for block in (block for block in range(1, size + 1) if size % block == 0):
+        dealt = np.arange(many * size).reshape(-1, many, block).swapaxes(0, 1)
+        if dealt.reshape(many, size).tolist() == list(groups):
             return block
     return None

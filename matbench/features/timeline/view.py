@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from matbench.analysis.block_times import BlockSample
-from matbench.features.charts.definitions import Chart, Spec, filled, specs_of
+from matbench.features.charts.definitions import Chart, filled, specs_of
 from matbench.features.timeline.record import BlockProfile, Timeline
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
@@ -104,7 +104,18 @@ def facts(p: BlockProfile) -> Iterator[Fact]:
     yield Fact("duration, quartiles", f"{quarters} µs", f"median {count(ticks.median)} ticks")
     yield Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks")
     yield from _filled(p)
-    yield from _lengths(p)
+    # The length of the launch by each available clock, compared with that by events.
+    own, launch = p.multiprocessor_span_ticks, number(p.launch_ns / 1e3, 4)
+    for clock, counted, ns in (
+        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns),
+        ("longest on one multiprocessor", own, own / p.ticks_per_ns if own is not None else None),
+        ("length by the global timer", None, p.span_ns if own is not None else None),
+    ):
+        if ns is not None:
+            remarks = [f"{count(counted)} ticks"] if counted is not None else []
+            remarks += [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
+            yield Fact(clock, f"{number(ns / 1e3, 4)} µs", ", ".join(remarks))
+    yield Fact("length by events", f"{launch} µs", "less that of an empty launch")
     cost = "slowdown of the instrumented launch, in turns with the plain one"
     if p.perturbed:
         cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
@@ -144,22 +155,6 @@ def _filled(p: BlockProfile) -> Iterator[Fact]:
         yield Fact("imbalance", percent(p.imbalance), busiest)
 
 
-def _lengths(p: BlockProfile) -> Iterator[Fact]:
-    """The length of the launch by each available clock, compared with that by events."""
-    own = p.multiprocessor_span_ticks
-    for clock, ticks, ns in (
-        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns),
-        ("longest on one multiprocessor", own, own / p.ticks_per_ns if own is not None else None),
-        ("length by the global timer", None, p.span_ns if own is not None else None),
-    ):
-        if ns is not None:
-            counted = [f"{count(ticks)} ticks"] if ticks is not None else []
-            times = [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
-            yield Fact(clock, f"{number(ns / 1e3, 4)} µs", ", ".join(counted + times))
-    launch = number(p.launch_ns / 1e3, 4)
-    yield Fact("length by events", f"{launch} µs", "less that of an empty launch")
-
-
 def explanation(p: BlockProfile) -> str:
     """Whether "latest end minus earliest start" is the launch's length here, and why."""
     kind: str = "CPU" if p.counters == "one" and p.device_kind == "cpu" else p.counters
@@ -179,12 +174,12 @@ def charts(found: Iterable[tuple[BlockProfile, Sequence[Outcome]]]) -> Iterator[
     for profile, about in found:
         if (timeline := profile.timeline) is not None:
             title = about[0].case.label if about else profile.device
-            note = " · ".join(_notes(timeline, profile))
-            yield Chart(f"Timeline: {title}", note, _spec(timeline, profile))
+            yield _chart(f"Timeline: {title}", timeline, profile)
 
 
-def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
-    """The chart with its data: rows of the record, from which Vega computes bars."""
+def _chart(title: str, timeline: Timeline, profile: BlockProfile) -> Chart:
+    """The chart with its data: rows of the record, from which Vega computes bars. The note says
+    what a reader must know: what the clock cost, and what the lanes are."""
     span = max(bar.end_ns for bar in timeline.bars) / 1e3 or 1.0
     names = list(timeline.multiprocessors or range(1, timeline.lanes + 1))
     gx, gy, _ = profile.launch.grid
@@ -198,24 +193,16 @@ def _spec(timeline: Timeline, profile: BlockProfile) -> Spec:
     # Colours are of all durations but the shortest and the longest.
     took = np.array([bar.end_ns - bar.start_ns for bar in timeline.bars]) / 1e3
     low, high = np.percentile(took, [5, 95]).tolist()
-    share = profile.tail_share
-    spec: Spec = filled(
-        _SPECS["timeline"],
-        {
-            "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
-            "rows": rows,
-            "place": f"'(' + {place} + ')'",
-            "span": [0, span],
-            "lanes": names,
-            "took": [low, max(high, low + 1e-3)],
-            "tails": [{"start": span * (1 - share), "label": f"tail {share:.1%}"}] if share else [],
-        },
-    )
-    return spec
-
-
-def _notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
-    """What a reader must know: what the clock cost, and what the lanes are."""
+    tail = profile.tail_share
+    parts = {
+        "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
+        "rows": rows,
+        "place": f"'(' + {place} + ')'",
+        "span": [0, span],
+        "lanes": names,
+        "took": [low, max(high, low + 1e-3)],
+        "tails": [{"start": span * (1 - tail), "label": f"tail {tail:.1%}"}] if tail else [],
+    }
     cost = f"reading the clock changed the launch's time by {profile.perturbation:+.1%}"
     if profile.perturbed:
         cost = f"≈ {cost}, more than {PERTURBATION_LIMIT:.0%}"
@@ -225,4 +212,5 @@ def _notes(timeline: Timeline, profile: BlockProfile) -> list[str]:
     most = profile.multiprocessors
     idle = most - (profile.multiprocessors_used or most)
     none = [f"{idle:,} of {most:,} multiprocessors ran no block: no lane"] if idle > 0 else []
-    return [f"{profile.blocks:,} blocks", cost, lanes, *none]
+    notes = [f"{profile.blocks:,} blocks", cost, lanes, *none]
+    return Chart(title, " · ".join(notes), filled(_SPECS["timeline"], parts))

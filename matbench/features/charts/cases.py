@@ -202,13 +202,14 @@ def _view(
         copies.append(measured.copy_bytes_per_s)
         peaks["float32"] = measured.fma_flop_per_s
     unlimited = sorted({_arithmetic(row.outcome) for row in placed} - peaks.keys())
-    has_limits = copies and peaks and intensities
     named = {}
     for name, peak in peaks.items():
         source = "measured" if measured is not None and name == "float32" else "at the clock held"
         named[f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"] = peak
-    roofs = definitions.roofs(max(copies), named, intensities, scale) if has_limits else []
-    roofline = definitions.roofline(looks, roofs, unit) if roofs else None
+    roofline = None
+    if copies and peaks and intensities:
+        roofs = definitions.roofs(max(copies), named, intensities, scale)
+        roofline = definitions.roofline(looks, roofs, unit)
     note = f"no limit is known of {', '.join(unlimited)}" if unlimited else ""
     return View(label=label, unit=unit, scale=scale, roofline=roofline, roofline_note=note)
 
@@ -237,8 +238,7 @@ def _cases(
         texts = zip(*(column.texts(rows) for column in columns), strict=True)
         for row, text in zip(rows, texts, strict=True):
             outcome, median = row.outcome, ranking.time_ns(row.outcome)
-            interval = outcome.timing.interval_ns if outcome.timing is not None else None
-            low, high = interval or (median, median)
+            low, high = (outcome.timing and outcome.timing.interval_ns) or (median, median)
             yield PageRow(
                 view=number,
                 n=n,

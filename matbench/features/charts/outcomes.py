@@ -54,8 +54,7 @@ def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -
     """Speed and error over n; awkward sizes would make cliffs there, so they are among the bars."""
     rows = sorted(rows, key=lambda row: (-(row[0].n or 0), -(row[0].rate or 0)))
     looks = style.looks(dict.fromkeys((o.case.kernel, case.is_baseline) for case, o in rows))
-    regular = {id(case) for case, _ in rows if case.n is not None and case.beside is None}
-    lines = [row for row in rows if id(row[0]) in regular]
+    lines = [row for row in rows if row[0].n is not None and row[0].beside is None]
     if len({case.n for case, _ in lines}) > 1:
         # What is fastest is drawn last, so above the rest.
         order = list(looks)
@@ -78,7 +77,7 @@ def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -
             if points
         ]  # fmt: skip
         yield Chart(precision, where, {"hconcat": drawn})
-        rows = [row for row in rows if id(row[0]) not in regular]
+        rows = [row for row in rows if row[0].n is None or row[0].beside is not None]
     rates = {(o.case.kernel, case.n): case.rate for case, o in [*rows, *lines]}
     sizes = grouped(reversed(rows), lambda row: size_label(row[1].case.problem))
     for size, group in sizes.items():

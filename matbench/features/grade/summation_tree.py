@@ -150,11 +150,8 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
     if whole is not None:
         return (whole,)
     candidates = []
-    for size in range(terms // 2, 1, -1):
-        if terms % size:
-            continue
-        groups = [node for node in sums_of(tree) if len(terms_of(node)) == size]
-        groups.sort(key=lambda group: terms_of(group)[0])
+    for size in (size for size in range(terms // 2, 1, -1) if terms % size == 0):
+        groups = sorted((n for n in sums_of(tree) if len(terms_of(n)) == size), key=terms_of)
         if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
             continue
         block = _block([terms_of(group) for group in groups])

@@ -186,15 +186,11 @@ def _ulps(ulps: record.Ulps) -> str:
 
 def words(levels: Sequence[record.Level]) -> str:
     """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
-    text, size = "", 1
-    for index, level in enumerate(levels):
-        if index == 0:
-            text = _how(level)
-        else:
-            inner = text if index == 1 else f"({text})"
-            groups = _groups(level.terms, size, levels[index - 1].block)
-            text = f"{groups}, each {inner}; then {_how(level)}"
-        size *= level.terms
+    text, size = (_how(levels[0]) if levels else ""), 1
+    for index, (inner, outer) in enumerate(pairwise(levels)):
+        size *= inner.terms
+        each = f"({text})" if index else text
+        text = f"{_groups(outer.terms, size, inner.block)}, each {each}; then {_how(outer)}"
     return text
 
 
@@ -317,15 +313,11 @@ def _branch(node: Tree, depth: int) -> Iterator[str]:
 
 def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The sums that are added to a running sum one by one, if they have equally many terms."""
-    sums, first = list(node[1:]), node[0]
-    while not isinstance(first, int) and len(first) == 2:
-        if len(summation_tree.terms_of(first)) == len(summation_tree.terms_of(sums[0])):
-            break
-        sums.insert(0, first[1])
-        first = first[0]
-    sums.insert(0, first)
-    sizes = {len(summation_tree.terms_of(subtree)) for subtree in sums}
-    return tuple(sums) if len(sizes) == 1 else node
+    sums, sizes = node, [len(summation_tree.terms_of(operand)) for operand in node]
+    while not isinstance(sums[0], int) and len(sums[0]) == 2 and sizes[0] != sizes[1]:
+        sums = (*sums[0], *sums[1:])
+        sizes[:1] = [len(summation_tree.terms_of(operand)) for operand in sums[:2]]
+    return sums if len({*sizes}) == 1 else node
 
 
 def _chain(steps: Sequence[Sequence[int]]) -> str:
@@ -333,8 +325,7 @@ def _chain(steps: Sequence[Sequence[int]]) -> str:
     first, *others = steps
     if len(first) == 2:  # two terms are one addition, in either order
         backwards = bool(others) and others[0][0] < first[0]
-        pair = first[::-1] if backwards else first
-        steps = [pair[:1], pair[1:], *others]
+        steps = [*([term] for term in sorted(first, reverse=backwards)), *others]
     texts = [" & ".join(map(str, step)) for step in steps]
     if len(texts) > 4 and len({(len(b), b[0] - a[0]) for a, b in pairwise(steps)}) == 1:
         texts = [*texts[:2], "…", texts[-1]]

@@ -186,10 +186,8 @@ class TuningSearch:
         self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
     ) -> None:
         """Measure the finalists and the default as in a run, then compare the best in turns."""
-        default = self.default()
-        finalists = {id(standing.case): standing for standing in self.ranking()[:_FINALISTS]}
-        if default is not None:
-            finalists.setdefault(id(default.case), default)
+        best = filter(None, [*self.ranking()[:_FINALISTS], self.default()])
+        finalists = {id(standing.case): standing for standing in best}
         cases = [standing.case for standing in finalists.values()]
         builders.start(worker.device, cases, worker.options.builds)
         for rounds in in_rounds([TaskGroup((worker.device,), cases)], worker.options)[0].tasks:

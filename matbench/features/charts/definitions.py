@@ -107,13 +107,9 @@ def _of_kernels(
     name: str, looks: Mapping[str, Look], legend: Spec | None = None, **parts: Any
 ) -> Spec:
     """A specification with a colour and a shape for each kernel."""
-    colours, shapes = ({of: look[i] for of, look in looks.items()} for i in range(2))
-    return of(
-        name,
-        colours=_by_name("kernel", colours, legend),
-        shapes=_by_name("kernel", shapes, legend),
-        **parts,
-    )
+    values = ({kernel: look[i] for kernel, look in looks.items()} for i in range(2))
+    colours, shapes = (_by_name("kernel", each, legend) for each in values)
+    return of(name, colours=colours, shapes=shapes, **parts)
 
 
 def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bool = False) -> Spec:
@@ -154,10 +150,11 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool 
 def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     """Ratios, one in each row with its interval, around 1; the colour is that of its `kind`."""
     height = 10 + 20 * len({row["label"] for row in rows})
-    kinds = _by_name("kind", colours, filled("$below", {}))
-    return of(
-        "forest", x=quantity("value", "linear", close=True), kinds=kinds, height=height, rows=rows
+    x, kinds = (
+        quantity("value", "linear", close=True),
+        _by_name("kind", colours, filled("$below", {})),
     )
+    return of("forest", x=x, kinds=kinds, height=height, rows=rows)
 
 
 def statuses(rows: Rows) -> Spec:

@@ -57,10 +57,8 @@ def of(found: RecordSet) -> tuple[list[Chart], str, list[str]]:
     seen = [record.case for record in (*named, *found.outcomes, *(f for f, _ in found.findings))
             if hasattr(record, "case")]  # fmt: skip
     shown = {outcome.case.device_id: outcome.case.device for outcome in named}
-    title = " / ".join(
-        dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
-    )
-    return charts, title, outcomes.remarks(ranked)
+    names = dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
+    return charts, " / ".join(names), outcomes.remarks(ranked)
 
 
 def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:

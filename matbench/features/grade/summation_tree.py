@@ -20,8 +20,9 @@ from matbench.features.grade.record import Level
 #: A term's index, or a sum of such: `((0, 1), 2)`. Terms that one step adds are of one sum.
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007 - it names itself
 Pair = tuple[int, int]
-#: For each pair of terms, how many terms the smallest partial sum with both has.
+#: For each pair of terms, how many terms the smallest partial sum with both has: asked, or known.
 Shared = Callable[[Sequence[Pair]], Sequence[int]]
+Known = dict[Pair, int]
 
 
 class NoTreeError(ValueError):
@@ -33,7 +34,7 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
 
     A sum that begins with its last terms needs fewer probes if they are tried `backwards`.
     """
-    known: dict[Pair, int] = {}
+    known: Known = {}
     every = list(range(terms))
     while True:
         missing: list[Pair] = []
@@ -43,10 +44,10 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
         known.update(zip(missing, shared(missing), strict=True))
 
 
-def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tree:
+def _built(terms: list[int], known: Known, missing: list[Pair]) -> Tree:
     """The tree of these terms; pairs that must be probed first are added to `missing`."""
     first, *others = terms
-    sizes = _looked_up(first, others, known, missing)
+    sizes = _sizes(first, others, known, missing)
     if len(sizes) < len(others):
         return first
     tree: Tree = first
@@ -60,13 +61,11 @@ def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tre
     return tree
 
 
-def _apart(
-    terms: list[int], size: int, known: dict[Pair, int], missing: list[Pair]
-) -> Iterator[Tree]:
+def _apart(terms: list[int], size: int, known: Known, missing: list[Pair]) -> Iterator[Tree]:
     """The operands that these terms are in; all are added to one sum of `size` terms."""
     while terms:
         first, *others = terms
-        sizes = _looked_up(first, others, known, missing)
+        sizes = _sizes(first, others, known, missing)
         if len(sizes) < len(others):
             return
         if any(joined > size for joined in sizes.values()):
@@ -75,9 +74,8 @@ def _apart(
         terms = [term for term in others if sizes[term] == size]
 
 
-def _looked_up(
-    first: int, others: list[int], known: dict[Pair, int], missing: list[Pair]
-) -> dict[int, int]:
+def _sizes(first: int, others: list[int], known: Known, missing: list[Pair]) -> dict[int, int]:
+    """How many terms the smallest sum with the first and each other has, where that is known."""
     missing += [(first, other) for other in others if (first, other) not in known]
     return {other: known[first, other] for other in others if (first, other) in known}
 

@@ -213,10 +213,8 @@ def _how(level: record.Level) -> str:
 
 
 def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(
-        number % 10 if number % 100 not in (11, 12, 13) else 0, "th"
-    )
-    return f"{number}{ending}"
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -197,9 +197,7 @@ class TuningSearch:
                 visit = rounds.taken(worker.device, worker.measure(rounds.case, which))
                 if visit.share == 1.0:
                     finalists[id(rounds.case)].goes_on(visit.outcome, last)
-        while self.winner is None and (
-            ranked := [standing for standing in self.ranking() if standing.round == last]
-        ):
+        while self.winner is None and (ranked := [s for s in self.ranking() if s.round == last]):
             self._decide(worker, ranked)
 
     def _decide(self, worker: Worker, ranked: list[Candidate]) -> None:

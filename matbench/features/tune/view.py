@@ -78,9 +78,7 @@ def _group(size: str, records: Sequence[TuningRecord]) -> Group:
         return ", ".join(place for place, is_its in places if is_its)
 
     best = _best(records)
-    rows = Row.each(
-        _COLUMNS, best, lambda record: Row(status=place(record), best=record is best[0])
-    )
+    rows = Row.each(_COLUMNS, best, lambda r: Row(status=place(r), best=r is best[0]))
     return Group(f"size {size}", rows, size)
 
 

@@ -92,9 +92,7 @@ def quantity(
     # With fewer ticks Vega would leave out the numbers of a logarithmic axis over a small range.
     ticks = 12 if kind == "log" else 6
     axis = {"format": form, "labelOverlap": True, "gridOpacity": _LABELLED, "tickCount": ticks}
-    return {
-        "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis,
-    }  # fmt: skip
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def _by_name(field: str, values: Mapping[str, str], legend: Spec | None) -> Spec:
@@ -150,10 +148,8 @@ def roofline(looks: Mapping[str, Look], roofs: Rows, unit: str, *, legend: bool 
 def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     """Ratios, one in each row with its interval, around 1; the colour is that of its `kind`."""
     height = 10 + 20 * len({row["label"] for row in rows})
-    x, kinds = (
-        quantity("value", "linear", close=True),
-        _by_name("kind", colours, filled("$below", {})),
-    )
+    kinds = _by_name("kind", colours, filled("$below", {}))
+    x = quantity("value", "linear", close=True)
     return of("forest", x=x, kinds=kinds, height=height, rows=rows)
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +101,15 @@ def drawn(
     """An SVG or PNG of charts; a screen reader says of an SVG what stands in its headings."""
     import vl_convert
 
-    how: dict[str, Any] = {}
     convert: Callable[..., Any] = vl_convert.vegalite_to_svg
     if not is_svg:
-        convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
+        convert = partial(vl_convert.vegalite_to_png, scale=_PNG_SCALE)
     written = json.dumps(spec(charts, title, lines, is_svg=is_svg), ensure_ascii=False)
     try:
-        made = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[])
     except ValueError:  # it cut a label in the middle of a character of two UTF-16 units
         written = re.sub("[\U00010000-\U0010ffff]", "\ufffd", written)
-        made = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[])
     if not is_svg:
         return bytes(made)
     said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]

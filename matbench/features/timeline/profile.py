@@ -57,7 +57,8 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> record.B
         # Within a multiprocessor by its ticks, which are finer than the shared clock.
         start, end = (moments[blocks.unit] + ticks / rate for ticks in (blocks.start, blocks.end))
         start, end = start - start.min(), end - start.min()
-        running, span_ns = int(_most_together(start, end)[0]), float(end.max())
+        [running] = _most_together(start, end, np.zeros_like(blocks.unit)).tolist()
+        span_ns = float(end.max())
         # Until when every multiprocessor had blocks or, if they are not known, as many ran as ever:
         # before the i-th end, the blocks that have started minus the i that have ended are running.
         if known:
@@ -119,10 +120,8 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[record.Bin, ...]:
     return tuple(map(record.Bin, edges, edges[1:], counts.tolist()))
 
 
-def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
+def _most_together(start: Numbers, end: Numbers, unit: Ints) -> Ints:
     """The most blocks that overlap on each multiprocessor; blocks that only touch do not."""
-    if unit is None:
-        unit = np.zeros(len(start), np.int64)
     units, times = np.concatenate([unit, unit]), np.concatenate([end, start])
     change = np.repeat(np.array([-1, 1], np.int64), len(unit))
     order = np.lexsort((change, times, units))

@@ -59,9 +59,8 @@ def recorded(
 def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section, Section]:
     """The figures of a launch, and a histogram of its blocks."""
     title = about[0].case.label if about else profile.device
-    heading = [title, f"{profile.backend} · {profile.device}"]
-    if profile.device_kind == "cpu":
-        heading.append(CPU_TIMINGS)
+    cpu = [CPU_TIMINGS] if profile.device_kind == "cpu" else []
+    heading = [title, f"{profile.backend} · {profile.device}", *cpu]
     bins = profile.histogram
     most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
     narrowest = min(bar.high_us - bar.low_us for bar in bins)

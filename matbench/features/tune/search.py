@@ -51,6 +51,8 @@ _LEAST_LOOK_S = 3.0
 _MOST_FINALS_S = 60.0
 _LEAST_TURNS_S = 1.0
 _MOST_BUDGET = 999_999
+#: Is told what comes next.
+Advance = Callable[[str], None]
 
 
 class Budget(NamedTuple):
@@ -138,7 +140,7 @@ class TuningSearch:
         """The fastest of the defaults."""
         return next((standing for standing in self.ranking() if standing.is_default), None)
 
-    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
+    def run(self, worker: Worker, builders: Builders, advance: Advance) -> None:
         """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
         self._until = time.monotonic() + (self.budget.seconds or math.inf)
         builders.start(worker.device, self.candidates, ("plain",))
@@ -153,7 +155,7 @@ class TuningSearch:
         self._finals(worker, builders, advance, len(planned))
         self.complete = True
 
-    def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
+    def _look_at_all(self, worker: Worker, advance: Advance) -> None:
         """Check and time every candidate that the budget allows, and all defaults.
 
         With a budget of time, none of the others takes what is left of it by hanging.
@@ -182,9 +184,7 @@ class TuningSearch:
                 if best is None or outcome.median_ns < best.median_ns:
                     best = standing
 
-    def _finals(
-        self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
-    ) -> None:
+    def _finals(self, worker: Worker, builders: Builders, advance: Advance, last: int) -> None:
         """Measure the finalists and the default as in a run, then compare the best in turns."""
         best = filter(None, [*self.ranking()[:_FINALISTS], self.default()])
         finalists = {id(standing.case): standing for standing in best}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from matbench.analysis import ranking
 from matbench.features.charts.definitions import Chart, forest
@@ -24,10 +25,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
     given: the winner first."""
     shown, about = list(records), list(environments)
 
-    def place(record: TuningRecord) -> tuple[str, ...]:
-        case = record.outcome.case
-        return case.backend, case.device, case.kernel
-
+    place = attrgetter("outcome.case.backend", "outcome.case.device", "outcome.case.kernel")
     return Report(
         sections=tuple(_section(part, about) for part in table.grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"

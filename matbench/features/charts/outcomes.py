@@ -124,14 +124,13 @@ def remarks(found: Found) -> list[str]:
     modes = [f"{o.mode} samples" for o in outcomes]
     inputs = [f"{o.case.problem.inputs} inputs" for o in outcomes]
     shared = [own[0] for own in (titles, modes, inputs) if len({*own}) == 1]
-    notes = ["each kernel at its fastest parameters"]
-    if any(case.is_baseline for case, _ in timed):
-        notes.append("dashed: a baseline")
-    if any(case.has_claims for case, _ in timed):
-        notes.append("hollow: with claims, so by weaker checks")
-    if any(case.low < case.high for case, _ in timed):
-        notes.append("bars: intervals of the median")
     exact = [outcome.max_rel_err == 0 for outcome in outcomes]
-    if any(exact):
-        notes.append("every result is exact" if all(exact) else "errors of 0 are not shown")
-    return [" · ".join(shared), " · ".join(notes)]
+    notes = {
+        "each kernel at its fastest parameters": True,
+        "dashed: a baseline": any(case.is_baseline for case, _ in timed),
+        "hollow: with claims, so by weaker checks": any(case.has_claims for case, _ in timed),
+        "bars: intervals of the median": any(case.low < case.high for case, _ in timed),
+        "every result is exact": all(exact),
+        "errors of 0 are not shown": any(exact) and not all(exact),
+    }
+    return [" · ".join(shared), " · ".join(note for note, is_true in notes.items() if is_true)]

@@ -8,7 +8,7 @@ the smallest partial sum that contains both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Union
 
@@ -127,13 +127,13 @@ def levels_of(tree: Tree) -> tuple[Level, ...]:
     return _levels(_numbered(tree)) or ()
 
 
-def _numbered(tree: Tree) -> Tree:
-    """The same tree with its terms numbered from 0, and its operands in the order of their first
-    terms: equal for trees of the same shape."""
-    rank = {term: index for index, term in enumerate(terms_of(tree))}
+def _numbered(tree: Tree, groups: Sequence[Tree] = ()) -> Tree:
+    """The same tree with its terms, or these groups of them, numbered from 0, and its operands in
+    the order of their first terms: equal for trees of the same shape."""
+    rank = {node: index for index, node in enumerate(groups or terms_of(tree))}
 
     def number(node: Tree) -> tuple[int, Tree]:
-        if isinstance(node, int):
+        if isinstance(node, int) or node in rank:
             return rank[node], rank[node]
         operands = sorted(map(number, node), key=lambda operand: operand[0])
         return operands[0][0], tuple(operand for _, operand in operands)
@@ -153,8 +153,7 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
         if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
             continue
         block = _block([terms_of(group) for group in groups])
-        numbers = {id(group): number for number, group in enumerate(groups)}
-        outer = _level(_numbered(_replaced(tree, numbers)), len(groups))
+        outer = _level(_numbered(tree, groups), len(groups))
         inner = _levels(_numbered(groups[0])) if block and outer else None
         if inner and outer:
             candidates.append((*inner[:-1], msgspec.structs.replace(inner[-1], block=block), outer))
@@ -214,14 +213,6 @@ def _halved(sums: Sequence[Tree], *, apart: bool) -> Tree:
         pairs = (sums[:half], sums[half:]) if apart else (sums[::2], sums[1::2])
         sums = [*zip(*pairs, strict=True)]
     return sums[0]
-
-
-def _replaced(node: Tree, terms: Mapping[int, int]) -> Tree:
-    """The tree with a term in place of each of some groups, which are given by their `id`."""
-    if id(node) in terms:
-        return terms[id(node)]
-    assert not isinstance(node, int)
-    return tuple(_replaced(operand, terms) for operand in node)
 
 
 def _block(groups: Sequence[Sequence[int]]) -> int | None:

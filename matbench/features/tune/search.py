@@ -90,12 +90,14 @@ def rounds(candidates: int) -> list[tuple[int, int]]:
 
 @dataclass(eq=False)
 class Candidate:
-    """A candidate, its latest outcome, and the last round that it reached."""
+    """A candidate, its latest outcome, the last round that it reached, and its comparison with the
+    fastest default."""
 
     case: Case
     outcome: Outcome
     is_default: bool
     round: int = 0
+    comparison: Comparison | None = None
 
     @property
     def median_ns(self) -> float:
@@ -121,9 +123,6 @@ class TuningSearch:
         self.steps = sum(count for count, _ in planned) + planned[-1][0] + 1
         self.standings: list[Candidate] = []
         self.winner: Candidate | None = None
-        #: The candidate that was last compared with the fastest default, and the result.
-        self.compared: Candidate | None = None
-        self.comparison: Comparison | None = None
         self.complete = False
         self._until = math.inf
 
@@ -213,10 +212,10 @@ class TuningSearch:
                     return
                 best = rival if comparison.verdict == "SLOWER" else best
         if default is not None and default is not best:
-            self.compared, self.comparison = best, self._turns(worker, default, best)
-            if self.comparison is None:
+            best.comparison = self._turns(worker, default, best)
+            if best.comparison is None:
                 return
-            best = best if self.comparison.verdict == "FASTER" else default
+            best = best if best.comparison.verdict == "FASTER" else default
         self.winner = best
 
     def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
@@ -241,7 +240,7 @@ class TuningSearch:
                 is_default=standing.is_default,
                 complete=self.complete,
                 median_ratio=standing.median_ns / default.median_ns if default else None,
-                comparison=self.comparison if standing is self.compared else None,
+                comparison=standing.comparison,
                 tried=len(self.standings),
                 space=self.space.record,
             )

@@ -160,11 +160,10 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
     has one."""
     groups: dict[_Key, RankedView] = {}
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
-        timed = (row.outcome for row in ranked.rows if ranking.time_ns(row.outcome) is not None)
-        usual = next((outcome.mode for outcome in timed), None)
+        usual = next((row.outcome.mode for row in ranked.rows if row.rivals), None)
         for p, rows in ranked.problems.items():
             for row in rows:
-                mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
+                mode = row.outcome.mode if row.rivals else usual
                 key = number, mode, p.inputs, p.alpha, p.beta, p.batch
                 group = groups.setdefault(key, RankedView(ranked.baselines, {}))
                 group.problems.setdefault(p, []).append(row)
@@ -229,9 +228,7 @@ def _cases(
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
     columns = table.in_unit(view.unit, rate, COLUMNS)
-    # The size, where it is a single number.
-    is_one = {p: p.workload != workloads.DEFAULT or p.M == p.N == p.K for p in problems}
-    ns = {p: p.N if is_one[p] else None for p in problems}
+    ns = {p: p.N if p.size.isdecimal() else None for p in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
         n, front = ns[problem], _front(rows)

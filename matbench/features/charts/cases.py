@@ -160,11 +160,10 @@ def _groups(outcomes: Sequence[Outcome], devices: Sequence[DeviceInfo]) -> dict[
     has one."""
     groups: dict[_Key, RankedView] = {}
     for number, ranked in enumerate(ranking.tables(outcomes, devices)):
-        timed = (row.outcome for row in ranked.rows if ranking.time_ns(row.outcome) is not None)
-        usual = next((outcome.mode for outcome in timed), None)
+        usual = next((row.outcome.mode for row in ranked.rows if row.rivals), None)
         for p, rows in ranked.problems.items():
             for row in rows:
-                mode = row.outcome.mode if ranking.time_ns(row.outcome) is not None else usual
+                mode = row.outcome.mode if row.rivals else usual
                 key = number, mode, p.inputs, p.alpha, p.beta, p.batch
                 group = groups.setdefault(key, RankedView(ranked.baselines, {}))
                 group.problems.setdefault(p, []).append(row)
@@ -202,13 +201,14 @@ def _view(
         copies.append(measured.copy_bytes_per_s)
         peaks["float32"] = measured.fma_flop_per_s
     unlimited = sorted({_arithmetic(row.outcome) for row in placed} - peaks.keys())
-    has_limits = copies and peaks and intensities
     named = {}
     for name, peak in peaks.items():
         source = "measured" if measured is not None and name == "float32" else "at the clock held"
         named[f"{name} {units.rates([peak], 'FLOP/s')(peak)}, {source}"] = peak
-    roofs = definitions.roofs(max(copies), named, intensities, scale) if has_limits else []
-    roofline = definitions.roofline(looks, roofs, unit) if roofs else None
+    roofline = None
+    if copies and peaks and intensities:
+        roofs = definitions.roofs(max(copies), named, intensities, scale)
+        roofline = definitions.roofline(looks, roofs, unit)
     note = f"no limit is known of {', '.join(unlimited)}" if unlimited else ""
     return View(label=label, unit=unit, scale=scale, roofline=roofline, roofline_note=note)
 
@@ -228,17 +228,14 @@ def _cases(
         return f"{units.number(per_s / view.scale)} {view.unit}" if per_s else units.UNKNOWN
 
     columns = table.in_unit(view.unit, rate, COLUMNS)
-    # The size, where it is a single number.
-    is_one = {p: p.workload != workloads.DEFAULT or p.M == p.N == p.K for p in problems}
-    ns = {p: p.N if is_one[p] else None for p in problems}
+    ns = {p: p.N if p.size.isdecimal() else None for p in problems}
     lengths = {n for p, rows in problems.items() if (n := ns[p]) and any(r.rivals for r in rows)}
     for problem, rows in problems.items():
         n, front = ns[problem], _front(rows)
         texts = zip(*(column.texts(rows) for column in columns), strict=True)
         for row, text in zip(rows, texts, strict=True):
             outcome, median = row.outcome, ranking.time_ns(row.outcome)
-            interval = outcome.timing.interval_ns if outcome.timing is not None else None
-            low, high = interval or (median, median)
+            low, high = (outcome.timing and outcome.timing.interval_ns) or (median, median)
             yield PageRow(
                 view=number,
                 n=n,

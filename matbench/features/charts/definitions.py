@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,17 +86,13 @@ def quantity(
     title: str | None = None, close: bool = False, padding: int = 10,
 ) -> Spec:  # fmt: skip
     """A position by a value; a linear axis begins at 0, unless it is `close` around the values."""
-    scale = (
-        {"type": kind, "nice": False, "padding": padding} if close else {"type": kind, "nice": True}
-    )
+    scale: Spec = {"type": kind, "nice": not close, **({"padding": padding} if close else {})}
     if kind == "linear":
         scale["zero"] = not close
     # With fewer ticks Vega would leave out the numbers of a logarithmic axis over a small range.
     ticks = 12 if kind == "log" else 6
     axis = {"format": form, "labelOverlap": True, "gridOpacity": _LABELLED, "tickCount": ticks}
-    return {
-        "field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis,
-    }  # fmt: skip
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def _by_name(field: str, values: Mapping[str, str], legend: Spec | None) -> Spec:
@@ -108,13 +105,9 @@ def _of_kernels(
     name: str, looks: Mapping[str, Look], legend: Spec | None = None, **parts: Any
 ) -> Spec:
     """A specification with a colour and a shape for each kernel."""
-    colours, shapes = ({of: look[i] for of, look in looks.items()} for i in range(2))
-    return of(
-        name,
-        colours=_by_name("kernel", colours, legend),
-        shapes=_by_name("kernel", shapes, legend),
-        **parts,
-    )
+    values = ({kernel: look[i] for kernel, look in looks.items()} for i in range(2))
+    colours, shapes = (_by_name("kernel", each, legend) for each in values)
+    return of(name, colours=colours, shapes=shapes, **parts)
 
 
 def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bool = False) -> Spec:
@@ -129,18 +122,6 @@ def curve(looks: Mapping[str, Look], y: Spec, *, least: float = 1.25, legend: bo
 def bars(looks: Mapping[str, Look], form: str = PLAIN) -> Spec:
     """One bar a kernel with its interval and figure, and a tick `beside` it if that differs."""
     return _of_kernels("bars", looks, x=quantity("value", "linear", form))
-
-
-def scatter(looks: Mapping[str, Look]) -> Spec:
-    """Speed against error; a line joins the rows `on_front`, which have their names."""
-    x = quantity("error", form=SCIENTIFIC, close=True, padding=40)  # room for names
-    return _of_kernels("scatter", looks, x=x, y=quantity("value", close=True))
-
-
-def energy(looks: Mapping[str, Look]) -> Spec:
-    """Sustained speed over the work for a joule, with the name of each kernel."""
-    x = quantity("work_per_j", close=True, padding=40)  # room for names
-    return _of_kernels("energy", looks, x=x, y=quantity("value", close=True))
 
 
 def roofs(
@@ -168,9 +149,8 @@ def forest(colours: Mapping[str, str], rows: Rows) -> Spec:
     """Ratios, one in each row with its interval, around 1; the colour is that of its `kind`."""
     height = 10 + 20 * len({row["label"] for row in rows})
     kinds = _by_name("kind", colours, filled("$below", {}))
-    return of(
-        "forest", x=quantity("value", "linear", close=True), kinds=kinds, height=height, rows=rows
-    )
+    x = quantity("value", "linear", close=True)
+    return of("forest", x=x, kinds=kinds, height=height, rows=rows)
 
 
 def statuses(rows: Rows) -> Spec:
@@ -178,23 +158,21 @@ def statuses(rows: Rows) -> Spec:
     return of("statuses", kinds=_by_name("status", STATUSES, filled("$below", {})), rows=rows)
 
 
-def strip(looks: Mapping[str, Look]) -> Spec:
-    """Every sample of every kernel at one size, as a tick."""
-    return _of_kernels("strip", looks, x=quantity("value", close=True))
-
-
-def ecdf() -> Spec:
-    """The share of launches that took no longer, for each kind of samples of one case."""
-    x, y = quantity("value", "linear", close=True), quantity("share", "linear", PERCENT)
-    return of("ecdf", x=x, y=y)
-
-
-def course() -> Spec:
-    """The samples of one case in the order they were taken."""
-    x, y = (quantity(field, "linear", close=True) for field in ("index", "value"))
-    return of("course", x=x, y=y)
-
-
-def condition() -> Spec:
-    """Clock, power or temperature while samples were taken."""
-    return of("condition", y=quantity("value", "linear", close=True), colour=PALETTE[0])
+def of_pages(looks: Mapping[str, Look]) -> dict[str, Spec]:
+    """The charts that only pages have: of all kernels, then of the samples of one case."""
+    value, linear = quantity("value", close=True), partial(quantity, kind="linear", close=True)
+    named = partial(quantity, close=True, padding=40)  # room for names
+    errors, shares = named("error", form=SCIENTIFIC), quantity("share", "linear", PERCENT)
+    return {
+        # Speed against error; a line joins the rows `on_front`, which have their names.
+        "scatter": _of_kernels("scatter", looks, x=errors, y=value),
+        # Sustained speed over the work for a joule, with the name of each kernel.
+        "energy": _of_kernels("energy", looks, x=named("work_per_j"), y=value),
+        # Every sample of every kernel at one size, as a tick.
+        "strip": _of_kernels("strip", looks, x=value),
+        # The share of launches that took no longer, for each kind of samples.
+        "ecdf": of("ecdf", x=linear("value"), y=shares),
+        # The samples in the order they were taken, and clock, power or temperature meanwhile.
+        "course": of("course", x=linear("index"), y=linear("value")),
+        "condition": of("condition", y=linear("value"), colour=PALETTE[0]),
+    }

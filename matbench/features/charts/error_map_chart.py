@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matbench.features.charts import definitions
-from matbench.features.charts.definitions import Chart, Spec
+from matbench.features.charts.definitions import Chart
 from matbench.features.charts.style import ORANGES
 from matbench.records.outcome import DIGITS, ErrorCells
 
@@ -22,15 +22,6 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     most = max((DIGITS.find(cell) for row in errors.rows for cell in row), default=0)
     scale = "|C − expected|" + (", which must be 0" if errors.exact else " / error bound")
     least = 10.0 ** min(max(errors.least_power, -_MOST_POWER), _MOST_POWER)
-
-    def edge(name: str, cells: int, title: str) -> Spec:
-        """From one edge of a cell to the other, in elements of C."""
-        domain = [0, cells * errors.step]
-        scale = {"domain": domain, "nice": False, "reverse": name == "top"}
-        axis = {"grid": False, "format": ",d", "labelOverlap": True, "tickMinStep": 1}
-        place = {"field": name, "type": "quantitative", "title": title}
-        return {**place, "scale": scale, "axis": axis}
-
     M, N = errors.shape
     notes = [note] if note else []
     notes.append(f"{errors.wrong_elements:,} of {M * N:,} elements wrong")
@@ -39,8 +30,7 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     notes.append("light blue: right")
     if any("!" in row for row in errors.rows):
         notes.append("black: NaN or infinite")
-    powers = max(most, 0) + 1
-    step = errors.step
+    powers, step = max(most, 0) + 1, errors.step
     spec = definitions.of(
         "error map",
         width=max(_LEAST, pixels * columns),
@@ -51,8 +41,8 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
         top=f"datum.row * {step}",
         bottom=f"(datum.row + 1) * {step}",
         error=f"{least} * pow(10, indexof('{DIGITS}', datum.cell))",
-        x=edge("left", columns, "column of C"),
-        y=edge("top", rows, "row of C"),
+        across=[0, columns * step],
+        down=[0, rows * step],
         domain=[least, least * 10.0**powers],
         marks=[least * 10.0**i for i in range(powers + 1)],
         scale=scale, right=RIGHT, missing=MISSING, oranges=list(ORANGES),

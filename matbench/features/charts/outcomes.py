@@ -54,8 +54,7 @@ def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -
     """Speed and error over n; awkward sizes would make cliffs there, so they are among the bars."""
     rows = sorted(rows, key=lambda row: (-(row[0].n or 0), -(row[0].rate or 0)))
     looks = style.looks(dict.fromkeys((o.case.kernel, case.is_baseline) for case, o in rows))
-    regular = {id(case) for case, _ in rows if case.n is not None and case.beside is None}
-    lines = [row for row in rows if id(row[0]) in regular]
+    lines = [row for row in rows if row[0].n is not None and row[0].beside is None]
     if len({case.n for case, _ in lines}) > 1:
         # What is fastest is drawn last, so above the rest.
         order = list(looks)
@@ -78,7 +77,7 @@ def _of_precision(precision: str, rows: Sequence[_Row], unit: str, where: str) -
             if points
         ]  # fmt: skip
         yield Chart(precision, where, {"hconcat": drawn})
-        rows = [row for row in rows if id(row[0]) not in regular]
+        rows = [row for row in rows if row[0].n is None or row[0].beside is not None]
     rates = {(o.case.kernel, case.n): case.rate for case, o in [*rows, *lines]}
     sizes = grouped(reversed(rows), lambda row: size_label(row[1].case.problem))
     for size, group in sizes.items():
@@ -125,14 +124,13 @@ def remarks(found: Found) -> list[str]:
     modes = [f"{o.mode} samples" for o in outcomes]
     inputs = [f"{o.case.problem.inputs} inputs" for o in outcomes]
     shared = [own[0] for own in (titles, modes, inputs) if len({*own}) == 1]
-    notes = ["each kernel at its fastest parameters"]
-    if any(case.is_baseline for case, _ in timed):
-        notes.append("dashed: a baseline")
-    if any(case.has_claims for case, _ in timed):
-        notes.append("hollow: with claims, so by weaker checks")
-    if any(case.low < case.high for case, _ in timed):
-        notes.append("bars: intervals of the median")
     exact = [outcome.max_rel_err == 0 for outcome in outcomes]
-    if any(exact):
-        notes.append("every result is exact" if all(exact) else "errors of 0 are not shown")
-    return [" · ".join(shared), " · ".join(notes)]
+    notes = {
+        "each kernel at its fastest parameters": True,
+        "dashed: a baseline": any(case.is_baseline for case, _ in timed),
+        "hollow: with claims, so by weaker checks": any(case.has_claims for case, _ in timed),
+        "bars: intervals of the median": any(case.low < case.high for case, _ in timed),
+        "every result is exact": all(exact),
+        "errors of 0 are not shown": any(exact) and not all(exact),
+    }
+    return [" · ".join(shared), " · ".join(note for note, is_true in notes.items() if is_true)]

@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,8 @@ def of(found: RecordSet) -> tuple[list[Chart], str, list[str]]:
     seen = [record.case for record in (*named, *found.outcomes, *(f for f, _ in found.findings))
             if hasattr(record, "case")]  # fmt: skip
     shown = {outcome.case.device_id: outcome.case.device for outcome in named}
-    title = " / ".join(
-        dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
-    )
-    return charts, title, outcomes.remarks(ranked)
+    names = dict.fromkeys(shown.get(case.device_id, case.device) or "no device" for case in seen)
+    return charts, " / ".join(names), outcomes.remarks(ranked)
 
 
 def draw(path: Path, charts: Sequence[Chart], title: str, lines: Sequence[str] = ()) -> None:
@@ -102,16 +101,15 @@ def drawn(
     """An SVG or PNG of charts; a screen reader says of an SVG what stands in its headings."""
     import vl_convert
 
-    how: dict[str, Any] = {}
     convert: Callable[..., Any] = vl_convert.vegalite_to_svg
     if not is_svg:
-        convert, how = vl_convert.vegalite_to_png, {"scale": _PNG_SCALE}
+        convert = partial(vl_convert.vegalite_to_png, scale=_PNG_SCALE)
     written = json.dumps(spec(charts, title, lines, is_svg=is_svg), ensure_ascii=False)
     try:
-        made = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[])
     except ValueError:  # it cut a label in the middle of a character of two UTF-16 units
         written = re.sub("[\U00010000-\U0010ffff]", "\ufffd", written)
-        made = convert(written, allowed_base_urls=[], **how)
+        made = convert(written, allowed_base_urls=[])
     if not is_svg:
         return bytes(made)
     said = [*lines, *(part for chart in charts for part in (chart.title, chart.note))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from typing import NamedTuple
 
 #: Readable on a light page and on a dark one: about the same contrast with each.
@@ -34,13 +35,7 @@ def looks(lines: Iterable[tuple[str, bool]]) -> dict[str, Look]:
 
     Up to 32 lines differ in colour or shape. Baselines have a colour of their own.
     """
-    by_name: dict[str, Look] = {}
-    used = 0
-    for name, is_baseline in lines:
-        if is_baseline:
-            by_name[name] = Look(NEUTRAL, "cross")
-        else:
-            shape = SHAPES[(used + used // len(PALETTE)) % len(SHAPES)]
-            by_name[name] = Look(PALETTE[used % len(PALETTE)], shape)
-            used += 1
-    return by_name
+    many = len(PALETTE)
+    own = (Look(PALETTE[i % many], SHAPES[(i + i // many) % len(SHAPES)]) for i in count())
+    of_baselines = Look(NEUTRAL, "cross")
+    return {name: of_baselines if is_baseline else next(own) for name, is_baseline in lines}

@@ -121,9 +121,9 @@ def read_bits(read: Float64, given: Float64, storage: Storage) -> int:
     bits = rounding.FORMATS[storage][0]
     error = np.abs(read - given) / np.ldexp(1.0, np.frexp(given)[1] - 1)
     largest = float(error.max())
-    if not largest > 2.0**-bits:
-        return bits if not math.isnan(largest) else 0
-    return max(0, math.floor(-math.log2(largest) + 1e-9)) if math.isfinite(largest) else 0
+    if not math.isfinite(largest):
+        return 0
+    return bits if largest <= 2.0**-bits else max(0, math.floor(-math.log2(largest) + 1e-9))
 
 
 def mistaken(C: Float64, R: Float64) -> str | None:

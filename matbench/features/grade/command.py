@@ -14,15 +14,9 @@ from matbench.cli import options
 from matbench.cli.app import main
 from matbench.cli.console import Interruption, progress, require_apart, say, say_printed
 from matbench.cli.options import SEED
-from matbench.cli.selection import (
-    KernelFiles,
-    PlacedCases,
-    SelectionOptions,
-    kernel_names,
-    read_for,
-)
+from matbench.cli.selection import KernelFiles, SelectionOptions, kernel_names, read_for
 from matbench.features.grade.record import Grade, Letter
-from matbench.model import Case, DeviceInfo, Kernel
+from matbench.model import Case, DeviceInfo
 
 
 @main.command()
@@ -61,18 +55,24 @@ def grade(
     from matbench.features.grade import steps, view
     from matbench.features.grade.multiplier import problem_of
     from matbench.records.environment import run_environment
-    from matbench.records.writing import RecordWriter
+    from matbench.records.writing import Mode, RecordWriter
     from matbench.worker.worker import WorkerPool
 
     problems = dict.fromkeys(problem_of(kernel, 256, 256, 256) for kernel in chosen)
     overrides = constants.values(chosen)
     placed = selection.cases(chosen, list(problems), overrides, device)
-    cases = _cases(chosen, placed, overrides)
+    # For each kernel its first parameters that can run, or all that --set names; on one device of
+    # each model.
+    first: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
+    for alike, case in sorted(placed, key=lambda pair: pair[1].skip is not None):
+        named = [value for name, value in case.params.items() if name in overrides]
+        first.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
+    order = [kernel.name for kernel in chosen]
+    cases = sorted(first.values(), key=lambda pair: order.index(pair[1].kernel.name))
     devices = list({info.label: info for info, _ in cases}.values())
     about = run_environment(sys.argv[1:], devices, {"seed": seed})
-    writer = (
-        RecordWriter(Path(output), about, "force" if shown.force else "new") if output else None
-    )
+    mode: Mode = "force" if shown.force else "new"
+    writer = RecordWriter(Path(output), about, mode) if output else None
     how = Options(timed=False, blocks=False, checks=frozenset())
     grades: list[Grade] = []
     with (
@@ -81,9 +81,7 @@ def grade(
         WorkerPool(how, deadlines.deadlines, say_printed) as pool,
         progress(len(cases) * len(steps.STEPS)) as display,
     ):
-        others = [
-            (info, other) for info, case in cases for _, other in steps.variations(case, info)
-        ]
+        others = [(info, one) for info, case in cases for _, one in steps.variations(case, info)]
         pool.build_ahead([*cases, *others])
         for info, case in cases:
             name, _, _ = case.label.rpartition(" at ")
@@ -101,23 +99,9 @@ def grade(
     letters = get_args(Letter)  # the best first
     allowed = letters[: letters.index(at_least) + 1] if at_least is not None else letters
     skipped = [case.skip is not None for _, case in cases]
-    for graded, is_skipped in zip(grades, skipped, strict=True):
-        if graded.letter not in allowed or (graded.reason and not is_skipped):
-            sys.exit(1)
-    if all(skipped):
+    failed = [
+        one.letter not in allowed or (one.reason and not is_skipped)
+        for one, is_skipped in zip(grades, skipped, strict=True)
+    ]
+    if any(failed) or all(skipped):
         sys.exit(1)
-
-
-def _cases(
-    kernels: list[Kernel], placed: PlacedCases, overrides: dict[str, tuple[int, ...]]
-) -> list[tuple[DeviceInfo, Case]]:
-    """A case for each kernel: its first parameters that can run, or all that --set names.
-
-    Each is graded on one device of each model.
-    """
-    cases: dict[tuple[object, ...], tuple[DeviceInfo, Case]] = {}
-    for alike, case in sorted(placed, key=lambda pair: pair[1].skip is not None):
-        named = [value for name, value in case.params.items() if name in overrides]
-        cases.setdefault((case.kernel.name, alike[0].name, *named), (alike[0], case))
-    order = [kernel.name for kernel in kernels]
-    return sorted(cases.values(), key=lambda pair: order.index(pair[1].kernel.name))

@@ -7,6 +7,7 @@ types are hidden. If the kernel does not accept a size, zeros are added up to on
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -53,23 +54,22 @@ def problem_of(kernel: Kernel, M: int, N: int, K: int) -> Problem:
     return problem
 
 
+@dataclass(eq=False)
 class Multiplier:
     """One kernel with one set of parameters on an open device; `multiply` launches it.
 
     `build` gives the program for a case. `seed` is that of all random numbers.
     """
 
-    def __init__(
-        self, backend: Backend, build: Callable[[Case], Program], kernel: Kernel,
-        params: dict[str, int], seed: int = 0,
-    ) -> None:  # fmt: skip
-        self.backend = backend
-        self.info: DeviceInfo = backend.info
-        self.build = build
-        self.kernel = kernel
-        self.params = params
-        self.seed = seed
-        contract = kernel.contract
+    backend: Backend
+    build: Callable[[Case], Program]
+    kernel: Kernel
+    params: dict[str, int]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.info: DeviceInfo = self.backend.info
+        contract = self.kernel.contract
         self.storage, self.result = contract.storage, contract.result
         self.sums_in, self.exponents = contract.sums_in, contract.exponents
 

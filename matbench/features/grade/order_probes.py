@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,39 +33,34 @@ class _ExactError(NoTreeError):
     """No one is lost beside the largest terms: sums are exact, so they show no order."""
 
 
-class Scale(NamedTuple):
-    """Exponents of the huge term, of a one, and whether each is a product of two factors."""
+def _scales(multiplier: Multiplier) -> list[tuple[int, int, bool]]:
+    """What to try as `huge`, `one` and `is_product` of a `Prober`: the first keeps huge terms apart
+    from any accumulator's ones."""
+    _, high = multiplier.exponents
+    if multiplier.sums_in == "float16":
+        return [(14, -8, True)]
+    if multiplier.storage == "e4m3":
+        return [(16, -18, True)]  # its smallest number squared
+    if multiplier.storage == "float64":
+        return [(400, 0, False), (120, 0, False)]
+    reach = min(high, rounding.FORMATS[multiplier.storage][2]) - 7
+    return [*([(reach, 0, False)] if reach >= 60 else []), (30, -14, True)]
 
+
+@dataclass
+class Prober:
+    """Computes rows of products by launches of one shape.
+
+    `huge` and `one` are the exponents of the huge term and of a one; `is_product`: each is a
+    product of two factors.
+    """
+
+    multiplier: Multiplier
+    terms: int
     huge: int
     one: int
     is_product: bool
-
-
-def _scales(multiplier: Multiplier) -> list[Scale]:
-    """Scales to try: the first keeps huge terms apart from any accumulator's ones."""
-    _, high = multiplier.exponents
-    most = rounding.FORMATS[multiplier.storage][2]
-    if multiplier.sums_in == "float16":
-        return [Scale(14, -8, True)]
-    if multiplier.storage == "e4m3":
-        return [Scale(16, -18, True)]  # its smallest number squared
-    narrow = [Scale(30, -14, True)]
-    reach = min(high, most) - 7
-    if multiplier.storage == "float64":
-        return [Scale(400, 0, False), Scale(120, 0, False)]
-    if reach < 60:
-        return narrow
-    return [Scale(reach, 0, False), *narrow]
-
-
-class Prober:
-    """Computes rows of products by launches of one shape."""
-
-    def __init__(self, multiplier: Multiplier, scale: Scale, terms: int) -> None:
-        self.multiplier = multiplier
-        self.scale = scale
-        self.terms = terms
-        self.probes = 0
+    probes: int = 0
 
     def sums(self, products: Float64) -> Float64:
         """The kernel's sum of each row of products; `NoTreeError` if columns of C differ."""
@@ -77,26 +72,26 @@ class Prober:
     def _launch(self, products: Float64) -> Float64:
         many = len(products)
         A, B = np.zeros((self.terms, self.terms)), np.zeros((self.terms, self.terms))
-        if not self.scale.is_product:
+        if self.is_product:
+            fractions, exponents = np.frexp(products)
+            exponents -= 1
+            left = exponents // 2
+            A[:many] = np.ldexp(2 * fractions, left)
+            B[:, :many] = np.where(products == 0, 0, np.ldexp(1.0, exponents - left)).T
+        else:
             A[:many], B[:] = products, 1
-            C = self.multiplier.multiply(A, B)[:many]
-            if not np.array_equal(C, np.repeat(C[:, :1], C.shape[1], axis=1), equal_nan=True):
-                raise NoTreeError("columns of C differ")
-            column: Float64 = C[:, 0]
-            return column
-        fractions, exponents = np.frexp(products)
-        exponents -= 1
-        left = exponents // 2
-        A[:many] = np.ldexp(2 * fractions, left)
-        B[:, :many] = np.where(products == 0, 0, np.ldexp(1.0, exponents - left)).T
-        sums: Float64 = np.diagonal(self.multiplier.multiply(A, B))[:many].copy()
+        C = self.multiplier.multiply(A, B)
+        sums: Float64 = np.diagonal(C)[:many].copy()
+        alike = np.repeat(sums[:, None], self.terms, axis=1)
+        if not self.is_product and not np.array_equal(C[:many], alike, equal_nan=True):
+            raise NoTreeError("columns of C differ")
         return sums
 
     def shared(self, pairs: Sequence[Pair]) -> list[int]:
         """How many terms the smallest partial sum with both terms of a pair has."""
         if self.probes + len(pairs) > _MOST_PROBES * self.terms:
             raise NoTreeError("too irregular")
-        unit, huge = 2.0**self.scale.one, 2.0**self.scale.huge
+        unit, huge = 2.0**self.one, 2.0**self.huge
         products = np.full((len(pairs), self.terms), unit)
         for row, (plus, minus) in enumerate(pairs):
             products[row, plus], products[row, minus] = huge, -huge
@@ -119,23 +114,22 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
     with np.errstate(invalid="ignore"):
         read = [multiplier.multiply(given, alone), multiplier.multiply(alone, given)]
     bits = min(accuracy.read_bits(product, given, multiplier.storage) for product in read)
-    prober, tree, error = _tree(multiplier, _SMALL, random)
-    if isinstance(error, _ExactError):
+    prober, tree = _tree(multiplier, _SMALL, random)
+    if isinstance(tree, _ExactError):
         order = Order(verdict="exact", terms=_SMALL, probes=prober.probes)
         return order, _sums(prober, tuple(range(_SMALL)), bits, random)
-    if tree is None:
-        reason = str(error)
-        sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=reason)
-        return Order(terms=_SMALL, probes=prober.probes, reason=reason), sums
+    if isinstance(tree, NoTreeError):
+        sums = Sums(input_bits=bits, probes=2 * _SMALL**2, reason=str(tree))
+        return Order(terms=_SMALL, probes=prober.probes, reason=str(tree)), sums
     sums = _sums(prober, tree, bits, random)
     levels, terms, probes = summation_tree.levels_of(tree), _SMALL, prober.probes
-    one_step = len(levels) == 1 and levels[0].how == "at once"
+    hows = [level.how for level in levels]
+    one_step = hows == ["at once"]
     if not one_step:
-        backwards = any(level.how == "in reverse" for level in levels)
-        larger, large_tree, _ = _tree(multiplier, _LARGE, random, backwards=backwards)
+        larger, large = _tree(multiplier, _LARGE, random, backwards="in reverse" in hows)
         probes += larger.probes
-        if large_tree is not None and (large := summation_tree.levels_of(large_tree)):
-            levels, terms = large, _LARGE
+        if not isinstance(large, NoTreeError) and (found := summation_tree.levels_of(large)):
+            levels, terms = found, _LARGE
     order = Order(
         verdict="one step" if one_step else "regular" if levels else "irregular", terms=terms,
         levels=levels, steps_terms=_SMALL, steps=summation_tree.steps_of(tree), probes=probes,
@@ -145,36 +139,42 @@ def order_and_sums(multiplier: Multiplier, random: np.random.Generator) -> tuple
 
 def _tree(
     multiplier: Multiplier, terms: int, random: np.random.Generator, *, backwards: bool = False
-) -> tuple[Prober, Tree | None, NoTreeError | None]:
-    """The tree of so many terms, checked by other pairs; None with the error if there is none."""
-    last = None
+) -> tuple[Prober, Tree | NoTreeError]:
+    """The tree of so many terms, checked by other pairs, or why there is none."""
     for scale in _scales(multiplier):
-        prober = Prober(multiplier, scale, terms)
+        prober = Prober(multiplier, terms, *scale)
         try:
-            tree = summation_tree.tree_of(terms, prober.shared, backwards=backwards)
+            found = summation_tree.tree_of(terms, prober.shared, backwards=backwards)
             pairs = [
                 tuple(random.choice(terms, 2, replace=False).tolist()) for _ in range(_CHECKED)
             ]
-            if prober.shared(pairs) != summation_tree.shared_in(tree, pairs):
-                raise NoTreeError("other probes give another tree")
-            return prober, tree, None
+            if prober.shared(pairs) == summation_tree.shared_in(found, pairs):
+                return prober, found
+            tree = NoTreeError("other probes give another tree")
         except NoTreeError as error:
-            last = error
+            tree = error
             if isinstance(error, _ExactError):
                 break
-    return prober, None, last
+    return prober, tree
 
 
 def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Sums:
     """The accumulator's width, its rounding, and whether products enter it unrounded."""
-    i, last, between = _triple(tree)
+    # Two terms that only the last addition joins, and some of the others.
+    assert not isinstance(tree, int)
+    sides = sorted(map(summation_tree.terms_of, tree), key=len)
+    i, last = sides[-1][0], sides[0][-1]
+    others = [term for term in sides[-1][1:] if term != last] or sides[0][:-1]
+    if not others:  # all in one step
+        others = [term for side in sides for term in side if term not in (i, last)]
+    between = others[:: max(1, len(others) // 4)][:5]
     # Exponents of the largest and the smallest term.
     multiplier = prober.multiplier
-    top = min(60, prober.scale.huge)
+    top = min(60, prober.huge)
     lowest = top - 115
     if multiplier.storage == "e4m3":
         lowest = -14
-    elif prober.scale.is_product:
+    elif prober.is_product:
         top, lowest = (14 if "float16" in (multiplier.result, multiplier.sums_in) else 30), -28
     if multiplier.result == "float16":
         lowest = max(lowest, -24)
@@ -205,42 +205,29 @@ def _sums(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) ->
     )
 
 
-def _triple(tree: Tree) -> tuple[int, int, list[int]]:
-    """Two terms that only the last addition joins, and some of the others."""
-    assert not isinstance(tree, int)
-    sides = sorted(map(summation_tree.terms_of, tree), key=len)
-    i, last = sides[-1][0], sides[0][-1]
-    others = [term for term in sides[-1][1:] if term != last] or sides[0][:-1]
-    if not others:  # all in one step
-        others = [term for side in sides for term in side if term not in (i, last)]
-    return i, last, others[:: max(1, len(others) // 4)][:5]
-
-
 def _fused(prober: Prober, tree: Tree, bits: int, random: np.random.Generator) -> Products:
     """Whether the sum of −fl(a·b) and a·b is the rounding error of a·b, in either order."""
     multiplier, terms = prober.multiplier, prober.terms
     width = rounding.FORMATS[multiplier.storage][0]
     if 2 * bits <= max(width, 24):  # all products are exact
         return "unrounded"
-    if prober.scale.is_product:
+    if prober.is_product:
         return "unclear"
     pairs = summation_tree.joined_by_one(tree)
     pairs = pairs[:: max(1, len(pairs) // 4)][:4]
     pairs += [pair[::-1] for pair in pairs]
-    residues, errors = [], []
-    for pair in pairs:
-        for _ in range(4):
-            a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
-            exact = Fraction(a) * Fraction(b)  # of [1, 4)
-            unit = Fraction(2) ** ((1 if exact >= 2 else 0) + 1 - width)
-            rounded = round(exact / unit) * unit
-            A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
-            A[:, pair[0]], B[pair[0]] = -float(rounded), 1
-            A[:, pair[1]], B[pair[1]] = a, b
-            errors.append(float(multiplier.multiply(A, B)[0, 0]))
-            residues.append(float(exact - rounded))
-            prober.probes += 1
-    if not any(errors):
+    are_right = []  # of the sums that are not zero
+    for (first, second), _ in itertools.product(pairs, range(4)):
+        a, b = (1 + np.rint(random.random(2) * 2 ** (bits - 1)) / 2.0 ** (bits - 1)).tolist()
+        exact = Fraction(a) * Fraction(b)  # of [1, 4)
+        unit = Fraction(2) ** ((1 if exact >= 2 else 0) + 1 - width)
+        rounded = round(exact / unit) * unit
+        A, B = np.zeros((terms, terms)), np.zeros((terms, terms))
+        A[:, first], B[first] = -float(rounded), 1
+        A[:, second], B[second] = a, b
+        prober.probes += 1
+        if error := float(multiplier.multiply(A, B)[0, 0]):
+            are_right.append(error == float(exact - rounded))
+    if not are_right:
         return "rounded"
-    hits = sum(value == residue for value, residue in zip(errors, residues, strict=True) if value)
-    return "unrounded" if hits == sum(map(bool, errors)) else "unclear"
+    return "unrounded" if all(are_right) else "unclear"

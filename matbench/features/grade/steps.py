@@ -224,19 +224,19 @@ def constants(subject: Multiplier) -> record.Constants:
     random = subject.random("constants")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
     first = subject.multiply(A, B)
-    tried, differ, probes = [], [], first.size
-    for name, case in variations(subject.case(64, 64, 256), subject.info):
+    varied, differ = variations(subject.case(64, 64, 256), subject.info), []
+    for name, case in varied:
         other = Multiplier(subject.backend, subject.build, subject.kernel, case.params, 0)
-        C = other.multiply(A, B)
-        tried.append(name)
-        probes += C.size
-        if not np.array_equal(C, first):
+        if not np.array_equal(other.multiply(A, B), first):
             differ.append(name)
-    if not tried:
+    if not varied:
         return record.Constants(reason="no other values of constants to try")
-    verdict: Literal["differ", "same bits"] = "differ" if differ else "same bits"
-    names, changing = (tuple(dict.fromkeys(each)) for each in (tried, differ))
-    return record.Constants(verdict=verdict, tried=names, differ=changing, probes=probes)
+    return record.Constants(
+        verdict="differ" if differ else "same bits",
+        tried=tuple(dict.fromkeys(name for name, _ in varied)),
+        differ=tuple(dict.fromkeys(differ)),
+        probes=first.size * (1 + len(varied)),
+    )
 
 
 def ulps(subject: Multiplier) -> tuple[record.Ulps, ...]:
@@ -300,24 +300,14 @@ def step(subject: Multiplier, name: str) -> record.Statements:
     return record.Statements(**{name: made})
 
 
-def not_graded(case: Case, device: DeviceInfo, seed: int, reason: str) -> record.Grade:
-    """The record of a kernel about which nothing can be said."""
-    return record.Grade(
-        case=CaseRecord.from_case(case, device),
-        letter="unclear",
-        u=UNIT_ROUNDOFF[case.kernel.contract.result],
-        seed=seed,
-        duration_s=0.0,
-        reason=reason,
-    )
-
-
 def grade(
     worker: Worker, case: Case, seed: int, name: str, on_progress: Callable[[str], None]
 ) -> record.Grade:
     """Grade one case's kernel with its parameters; `on_progress` is told its name and each step."""
+    about, u = CaseRecord.from_case(case, worker.device), UNIT_ROUNDOFF[case.kernel.contract.result]
+    blank = record.Grade(case=about, letter="unclear", u=u, seed=seed, duration_s=0.0)
     if case.skip is not None:
-        return not_graded(case, worker.device, seed, skip_reason(case.skip))
+        return msgspec.structs.replace(blank, reason=skip_reason(case.skip))
     started, late = time.monotonic(), 0
     statements: dict[str, Any] = {}
     for field, step in STEPS.items():
@@ -325,22 +315,17 @@ def grade(
         try:
             made = worker.run(graded, case.kernel, case.params, field, seed, case=case)
             statements |= {key: one for key, one in msgspec.structs.asdict(made).items() if one}
-        except BuildError as error:
-            return not_graded(case, worker.device, seed, error.reason)
         except CaseError as error:
             late += isinstance(error, LateError)
-            if late >= _MOST_LATE:
-                return not_graded(case, worker.device, seed, error.reason)
+            if isinstance(error, BuildError) or late >= _MOST_LATE:
+                return msgspec.structs.replace(blank, reason=error.reason)
             statements[field] = step.failed(reason=error.reason) if step.failed is not None else ()
     if statements["runs"].verdict == "differ":
-        reason = "runs differ"
-        statements["batches"] = record.Batches(reason=reason, probes=statements["batches"].probes)
-        statements["order"] = record.Order(
-            verdict="varies", reason=reason, probes=statements["order"].probes
-        )
+        order, rows = (statements[name].probes for name in ("order", "batches"))
+        statements["order"] = record.Order(verdict="varies", reason="runs differ", probes=order)
+        statements["batches"] = record.Batches(reason="runs differ", probes=rows)
     return msgspec.structs.replace(
-        not_graded(case, worker.device, seed, ""),
-        reason=None,
+        blank,
         letter=accuracy.letter(statements["bounds"], statements["growth"], statements["algorithm"]),
         duration_s=time.monotonic() - started,
         **statements,

@@ -8,18 +8,21 @@ the smallest partial sum that contains both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Union
 
 import msgspec
+import numpy as np
 
 from matbench.features.grade.record import Level
 
 #: A term's index, or a sum of such: `((0, 1), 2)`. Terms that one step adds are of one sum.
 Tree = Union[int, tuple["Tree", ...]]  # noqa: UP007 - it names itself
 Pair = tuple[int, int]
-#: For each pair of terms, how many terms the smallest partial sum with both has.
+#: For each pair of terms, how many terms the smallest partial sum with both has: asked, or known.
 Shared = Callable[[Sequence[Pair]], Sequence[int]]
+Known = dict[Pair, int]
 
 
 class NoTreeError(ValueError):
@@ -31,7 +34,7 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
 
     A sum that begins with its last terms needs fewer probes if they are tried `backwards`.
     """
-    known: dict[Pair, int] = {}
+    known: Known = {}
     every = list(range(terms))
     while True:
         missing: list[Pair] = []
@@ -41,10 +44,10 @@ def tree_of(terms: int, shared: Shared, *, backwards: bool = False) -> Tree:
         known.update(zip(missing, shared(missing), strict=True))
 
 
-def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tree:
+def _built(terms: list[int], known: Known, missing: list[Pair]) -> Tree:
     """The tree of these terms; pairs that must be probed first are added to `missing`."""
     first, *others = terms
-    sizes = _looked_up(first, others, known, missing)
+    sizes = _sizes(first, others, known, missing)
     if len(sizes) < len(others):
         return first
     tree: Tree = first
@@ -58,13 +61,11 @@ def _built(terms: list[int], known: dict[Pair, int], missing: list[Pair]) -> Tre
     return tree
 
 
-def _apart(
-    terms: list[int], size: int, known: dict[Pair, int], missing: list[Pair]
-) -> Iterator[Tree]:
+def _apart(terms: list[int], size: int, known: Known, missing: list[Pair]) -> Iterator[Tree]:
     """The operands that these terms are in; all are added to one sum of `size` terms."""
     while terms:
         first, *others = terms
-        sizes = _looked_up(first, others, known, missing)
+        sizes = _sizes(first, others, known, missing)
         if len(sizes) < len(others):
             return
         if any(joined > size for joined in sizes.values()):
@@ -73,9 +74,8 @@ def _apart(
         terms = [term for term in others if sizes[term] == size]
 
 
-def _looked_up(
-    first: int, others: list[int], known: dict[Pair, int], missing: list[Pair]
-) -> dict[int, int]:
+def _sizes(first: int, others: list[int], known: Known, missing: list[Pair]) -> dict[int, int]:
+    """How many terms the smallest sum with the first and each other has, where that is known."""
     missing += [(first, other) for other in others if (first, other) not in known]
     return {other: known[first, other] for other in others if (first, other) in known}
 
@@ -127,13 +127,13 @@ def levels_of(tree: Tree) -> tuple[Level, ...]:
     return _levels(_numbered(tree)) or ()
 
 
-def _numbered(tree: Tree) -> Tree:
-    """The same tree with its terms numbered from 0, and its operands in the order of their first
-    terms: equal for trees of the same shape."""
-    rank = {term: index for index, term in enumerate(terms_of(tree))}
+def _numbered(tree: Tree, groups: Sequence[Tree] = ()) -> Tree:
+    """The same tree with its terms, or these groups of them, numbered from 0, and its operands in
+    the order of their first terms: equal for trees of the same shape."""
+    rank = {node: index for index, node in enumerate(groups or terms_of(tree))}
 
     def number(node: Tree) -> tuple[int, Tree]:
-        if isinstance(node, int):
+        if isinstance(node, int) or node in rank:
             return rank[node], rank[node]
         operands = sorted(map(number, node), key=lambda operand: operand[0])
         return operands[0][0], tuple(operand for _, operand in operands)
@@ -148,16 +148,12 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
     if whole is not None:
         return (whole,)
     candidates = []
-    for size in range(terms // 2, 1, -1):
-        if terms % size:
-            continue
-        groups = [node for node in sums_of(tree) if len(terms_of(node)) == size]
-        groups.sort(key=lambda group: terms_of(group)[0])
+    for size in (size for size in range(terms // 2, 1, -1) if terms % size == 0):
+        groups = sorted((n for n in sums_of(tree) if len(terms_of(n)) == size), key=terms_of)
         if len(groups) * size != terms or len({_numbered(group) for group in groups}) > 1:
             continue
         block = _block([terms_of(group) for group in groups])
-        numbers = {id(group): number for number, group in enumerate(groups)}
-        outer = _level(_numbered(_replaced(tree, numbers)), len(groups))
+        outer = _level(_numbered(tree, groups), len(groups))
         inner = _levels(_numbered(groups[0])) if block and outer else None
         if inner and outer:
             candidates.append((*inner[:-1], msgspec.structs.replace(inner[-1], block=block), outer))
@@ -166,33 +162,23 @@ def _levels(tree: Tree) -> tuple[Level, ...] | None:
 
 def _level(tree: Tree, terms: int) -> Level | None:
     """The tree as one level; None if it has several, or is irregular."""
-    if isinstance(tree, int):
-        return None
-    if terms > 2 and all(isinstance(operand, int) for operand in tree):
-        return Level("at once", terms)
-    if (added := chain_of(tree)) is not None and (level := _chain_level(added, terms)) is not None:
-        return level
+    order: list[Tree] = list(range(terms))
+    if added := chain_of(tree):
+        first, *others = map(len, added)
+        if not others and terms > 2:
+            return Level("at once", terms)
+        # Each step adds equally many; the first may also have the term that the sum begins with.
+        at_a_time = others[-1] if others else 1
+        if {*others} <= {at_a_time} and first in (at_a_time, at_a_time + 1):
+            if [*chain(*added)] == order:
+                return Level("in order", terms, at_a_time)
+            if [*chain(*reversed(added))] == order:
+                return Level("in reverse", terms, at_a_time)
     if terms & (terms - 1) == 0:
-        if tree == _halved(list(range(terms)), by_parity=False):
+        if tree == _halved(order, apart=False):
             return Level("pairwise", terms)
-        if tree == _halved(list(range(terms)), by_parity=True):
+        if tree == _halved(order, apart=True):
             return Level("pairwise apart", terms)
-    return None
-
-
-def _chain_level(added: Sequence[Sequence[int]], terms: int) -> Level | None:
-    """The level of a running sum, if each step adds as many terms and in one direction."""
-    at_a_time = len(added[-1]) if len(added) > 1 else 1
-    if any(len(step) != at_a_time for step in added[1:]):
-        return None
-    if len(added[0]) not in (at_a_time, at_a_time + 1):
-        return None
-    rising = [term for step in added for term in step]
-    falling = [term for step in added for term in sorted(step, reverse=True)]
-    if rising == list(range(terms)):
-        return Level("in order", terms, at_a_time)
-    if falling == list(range(terms))[::-1]:
-        return Level("in reverse", terms, at_a_time)
     return None
 
 
@@ -209,44 +195,32 @@ def joined_by_one(tree: Tree) -> list[Pair]:
 
 def chain_of(tree: Tree) -> list[list[int]] | None:
     """The terms that each step adds to the running sum; None if a step adds a sum."""
-    chain: list[list[int]] = []
+    added: list[list[int]] = []
     while not isinstance(tree, int):
         sums = [operand for operand in tree if not isinstance(operand, int)]
         if len(sums) > 1:
             return None
-        chain.append(sorted(operand for operand in tree if isinstance(operand, int)))
+        added.append(sorted(operand for operand in tree if isinstance(operand, int)))
         if not sums:
-            return chain[::-1]
+            return added[::-1]
         (tree,) = sums
     return None
 
 
-def _halved(terms: list[int], *, by_parity: bool) -> Tree:
-    """A balanced tree of neighbours; `by_parity`: first of terms that are half the length apart."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    parts = (terms[::2], terms[1::2]) if by_parity else (terms[:half], terms[half:])
-    return tuple(_halved(part, by_parity=by_parity) for part in parts)
-
-
-def _replaced(node: Tree, terms: Mapping[int, int]) -> Tree:
-    """The tree with a term in place of each of some groups, which are given by their `id`."""
-    if id(node) in terms:
-        return terms[id(node)]
-    assert not isinstance(node, int)
-    return tuple(_replaced(operand, terms) for operand in node)
+def _halved(sums: Sequence[Tree], *, apart: bool) -> Tree:
+    """A balanced tree of neighbours, or of what is half the length `apart`."""
+    while half := len(sums) // 2:
+        pairs = (sums[:half], sums[half:]) if apart else (sums[::2], sums[1::2])
+        sums = [*zip(*pairs, strict=True)]
+    return sums[0]
 
 
 def _block(groups: Sequence[Sequence[int]]) -> int | None:
     """How many adjacent terms a group has before the next group's begin, if that is regular: 1 if
     terms are dealt out in turn, all of a group's if it is one chunk."""
     many, size = len(groups), len(groups[0])
-    for block in range(1, size + 1):
-        dealt = [
-            [term for term in range(many * size) if term // block % many == index]
-            for index in range(many)
-        ]
-        if size % block == 0 and dealt == [list(group) for group in groups]:
+    for block in (block for block in range(1, size + 1) if size % block == 0):
+        dealt = np.arange(many * size).reshape(-1, many, block).swapaxes(0, 1)
+        if dealt.reshape(many, size).tolist() == list(groups):
             return block
     return None

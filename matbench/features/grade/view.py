@@ -1,9 +1,9 @@
-"""The numerical profile of each kernel, and a table that compares them."""
+"""The numerical profile of each kernel, and a table and a chart that compare them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from matbench.features.charts import definitions, style
+from matbench.features.charts.definitions import Chart
 from matbench.features.grade import record, summation_tree
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import settings_of
@@ -184,15 +186,11 @@ def _ulps(ulps: record.Ulps) -> str:
 
 def words(levels: Sequence[record.Level]) -> str:
     """A regular order: `4 chunks of 8 terms, each in order; then pairwise`."""
-    text, size = "", 1
-    for index, level in enumerate(levels):
-        if index == 0:
-            text = _how(level)
-        else:
-            inner = text if index == 1 else f"({text})"
-            groups = _groups(level.terms, size, levels[index - 1].block)
-            text = f"{groups}, each {inner}; then {_how(level)}"
-        size *= level.terms
+    text, size = (_how(levels[0]) if levels else ""), 1
+    for index, (inner, outer) in enumerate(pairwise(levels)):
+        size *= inner.terms
+        each = f"({text})" if index else text
+        text = f"{_groups(outer.terms, size, inner.block)}, each {each}; then {_how(outer)}"
     return text
 
 
@@ -215,10 +213,8 @@ def _how(level: record.Level) -> str:
 
 
 def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(
-        number % 10 if number % 100 not in (11, 12, 13) else 0, "th"
-    )
-    return f"{number}{ending}"
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -265,6 +261,28 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+# -- the chart -------------------------------------------------------------------------------------
+
+
+def charts(found: Iterable[tuple[record.Grade, object]]) -> Iterator[Chart]:
+    """How the largest errors of all kernels grow with K."""
+    rows: list[dict[str, Any]] = [
+        {"kernel": name_of(grade), "n": size, "is_baseline": grade.case.group == "baseline",
+         "value": error, "low": error, "high": error}
+        for grade, _ in found
+        if grade.growth is not None
+        for size, error in zip(grade.growth.sizes, grade.growth.errors, strict=True)
+        if error and size
+    ]  # fmt: skip
+    if rows:
+        looks = style.looks(dict.fromkeys((row["kernel"], row["is_baseline"]) for row in rows))
+        y = definitions.quantity("value", form=definitions.SCIENTIFIC, close=True)
+        spec = definitions.curve(looks, y, least=definitions.LEAST_ERRORS, legend=True)
+        spec["encoding"]["x"]["title"] = "K"
+        title = "Largest error over K, relative to u·(|A|·|B|)"
+        yield Chart(title, "", {**spec, "data": {"values": rows}})
+
+
 # -- trees -----------------------------------------------------------------------------------------
 
 
@@ -293,15 +311,11 @@ def _branch(node: Tree, depth: int) -> Iterator[str]:
 
 def _running(node: tuple[Tree, ...]) -> tuple[Tree, ...]:
     """The sums that are added to a running sum one by one, if they have equally many terms."""
-    sums, first = list(node[1:]), node[0]
-    while not isinstance(first, int) and len(first) == 2:
-        if len(summation_tree.terms_of(first)) == len(summation_tree.terms_of(sums[0])):
-            break
-        sums.insert(0, first[1])
-        first = first[0]
-    sums.insert(0, first)
-    sizes = {len(summation_tree.terms_of(subtree)) for subtree in sums}
-    return tuple(sums) if len(sizes) == 1 else node
+    sums, sizes = node, [len(summation_tree.terms_of(operand)) for operand in node]
+    while not isinstance(sums[0], int) and len(sums[0]) == 2 and sizes[0] != sizes[1]:
+        sums = (*sums[0], *sums[1:])
+        sizes[:1] = [len(summation_tree.terms_of(operand)) for operand in sums[:2]]
+    return sums if len({*sizes}) == 1 else node
 
 
 def _chain(steps: Sequence[Sequence[int]]) -> str:
@@ -309,8 +323,7 @@ def _chain(steps: Sequence[Sequence[int]]) -> str:
     first, *others = steps
     if len(first) == 2:  # two terms are one addition, in either order
         backwards = bool(others) and others[0][0] < first[0]
-        pair = first[::-1] if backwards else first
-        steps = [pair[:1], pair[1:], *others]
+        steps = [*([term] for term in sorted(first, reverse=backwards)), *others]
     texts = [" & ".join(map(str, step)) for step in steps]
     if len(texts) > 4 and len({(len(b), b[0] - a[0]) for a, b in pairwise(steps)}) == 1:
         texts = [*texts[:2], "…", texts[-1]]

@@ -39,11 +39,11 @@ class RecordedBench(Bench):
         # The first, so that the fastest parameters do not change when more are added.
         self._outcomes = finished(reversed(writer.outcomes))
         options = pool.options.on(device.kind)
-        self._records: dict[tuple[CaseKey, CaseKey], ComparisonRecord] = {}
-        for record in writer.findings:
-            if isinstance(record, ComparisonRecord) and record.candidate.mode in options.modes:
-                sides = record.baseline.case, record.candidate.case
-                self._records[CaseKey.from_case(sides[0]), CaseKey.from_case(sides[1])] = record
+        self._records = {
+            (CaseKey.from_case(one.baseline.case), CaseKey.from_case(one.candidate.case)): one
+            for one in writer.findings
+            if isinstance(one, ComparisonRecord) and one.candidate.mode in options.modes
+        }
         self._here: set[tuple[CaseKey, CaseKey]] = set()  # by the process that there is
 
     def _key(self, case: Case) -> CaseKey:
@@ -134,12 +134,9 @@ class HistorySearch:
                 new.contender.outcome = new.record.candidate
         return Ratio.of(new.record)
 
-    def _turns(
-        self, old: CommittedVersion, new: CommittedVersion, *, anew: bool
-    ) -> ComparisonRecord:
-        assert old.contender is not None
-        assert new.contender is not None
-        return self._bench.compare(old.contender, new.contender, anew=anew)
+    def _turns(self, *steps: CommittedVersion, anew: bool) -> ComparisonRecord:
+        contenders = (step.contender for step in steps if step.contender is not None)
+        return self._bench.compare(*contenders, anew=anew)
 
     def _judge(self, low: int, high: int, known: Ratio | None = None) -> bool:
         """Whether the second of two neighbours is to blame, by two of their ratios: both measured,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 
 from matbench.analysis import block_times
@@ -27,52 +28,7 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> record.B
     blocks, rate = block_times.read(sample.stamps), sample.ticks_per_ns
     known, durations = blocks.known, blocks.end - blocks.start
     ends = blocks.base[blocks.unit] + blocks.end.astype(np.uint64)
-    moments: Floats = np.zeros(1)
-    if known:
-        from scipy import ndimage
-
-        # When each multiprocessor's first block started, in ns by the shared clock: the median over
-        # its blocks, because a single stamp may be late by a step of that clock.
-        seen = blocks.start_ns - blocks.start / rate
-        moments = ndimage.median(seen, blocks.unit, np.arange(len(blocks.names)))
-
-    running = waves = tail = span_ns = timeline = None
-    if known or device.kind == "cpu":
-        # Within a multiprocessor by its ticks, which are finer than the shared clock.
-        start, end = (moments[blocks.unit] + ticks / rate for ticks in (blocks.start, blocks.end))
-        start, end = start - start.min(), end - start.min()
-        running = int(_most_together(start, end)[0])
-        waves = len(durations) / running
-        span_ns = float(end.max())
-        # Until when every multiprocessor had blocks or, if they are not known, as many ran as ever:
-        # before the i-th end, the blocks that have started minus the i that have ended are running.
-        if known:
-            full_ns = float(block_times.last(end, blocks.unit).min())
-        else:
-            ends_ns = np.sort(end)
-            together = np.searchsorted(np.sort(start), ends_ns) - np.arange(len(ends_ns))
-            full_ns = float(ends_ns[together == together.max()].max())
-        tail = (span_ns - full_ns) / span_ns if span_ns > 0 else 0.0
-        timeline = make_timeline(start, end, blocks)
-
-    units = max(device.limits["multiprocessors"], len(blocks.names))
-    counters: record.Counters = "one" if device.kind == "cpu" else "not known"
-    resident = counts = imbalance = offset = None
-    if known:
-        resident = _most_together(blocks.start, blocks.end, blocks.unit)
-        counts = np.bincount(blocks.unit, minlength=units)
-        waves = len(durations) / int(resident.sum())
-        imbalance = block_times.imbalance(blocks, units)
-        span_ns = float(blocks.end_ns.max())
-        # Unsigned differences wrap around; converted to signed numbers they are right.
-        ahead = (blocks.base - blocks.base[0]).astype(np.int64)
-        offset = float(np.ptp(ahead - (moments - moments[0]) * rate))
-        read = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
-        step_ns = float(np.diff(read).min()) if len(read) > 1 else 0.0
-        allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
-        counters = "aligned" if offset / rate <= allowed_ns else "not aligned"
-        counters = "one" if len(blocks.names) == 1 else counters
-    return record.BlockProfile(
+    profile = record.BlockProfile(
         backend=device.backend,
         device=device.name,
         device_kind=device.kind,
@@ -83,23 +39,65 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> record.B
         duration_ticks=_quartiles(durations),
         histogram=_histogram(durations, 1e-3 / rate),
         multiprocessors=device.limits["multiprocessors"],
-        multiprocessors_used=len(blocks.names) if known else None,
-        blocks_per_multiprocessor=_quartiles(counts) if counts is not None else None,
-        resident_most=int(resident.max()) if resident is not None else None,
-        resident_median=float(np.median(resident)) if resident is not None else None,
-        running_most=running,
-        waves=waves,
-        tail_share=tail,
-        imbalance=imbalance,
-        counters=counters,
-        counter_offset_ticks=offset,
+        counters="one" if device.kind == "cpu" else "not known",
         naive_span_ticks=int(ends.max()) - int(blocks.base.min()),
-        span_ns=span_ns,
-        multiprocessor_span_ticks=int(blocks.end.max()) if known else None,
         event_ns=sample.event_ns,
         empty_ns=sample.empty_ns,
         perturbation=sample.perturbation,
-        timeline=timeline,
+    )
+    moments: Floats = np.zeros(1)
+    if known:
+        from scipy import ndimage
+
+        # When each multiprocessor's first block started, in ns by the shared clock: the median over
+        # its blocks, because a single stamp may be late by a step of that clock.
+        seen = blocks.start_ns - blocks.start / rate
+        moments = ndimage.median(seen, blocks.unit, np.arange(len(blocks.names)))
+    if known or device.kind == "cpu":
+        # Within a multiprocessor by its ticks, which are finer than the shared clock.
+        start, end = (moments[blocks.unit] + ticks / rate for ticks in (blocks.start, blocks.end))
+        start, end = start - start.min(), end - start.min()
+        [running] = _most_together(start, end, np.zeros_like(blocks.unit)).tolist()
+        span_ns = float(end.max())
+        # Until when every multiprocessor had blocks or, if they are not known, as many ran as ever:
+        # before the i-th end, the blocks that have started minus the i that have ended are running.
+        if known:
+            full_ns = float(block_times.last(end, blocks.unit).min())
+        else:
+            ends_ns = np.sort(end)
+            together = np.searchsorted(np.sort(start), ends_ns) - np.arange(len(ends_ns))
+            full_ns = float(ends_ns[together == together.max()].max())
+        profile = msgspec.structs.replace(
+            profile,
+            running_most=running,
+            waves=len(durations) / running,
+            tail_share=(span_ns - full_ns) / span_ns if span_ns > 0 else 0.0,
+            span_ns=span_ns,
+            timeline=make_timeline(start, end, blocks),
+        )
+    if not known:
+        return profile
+    resident, units = _most_together(blocks.start, blocks.end, blocks.unit), len(blocks.names)
+    most_units, span_ns = max(profile.multiprocessors, units), float(blocks.end_ns.max())
+    # Unsigned differences wrap around; converted to signed numbers they are right.
+    ahead = (blocks.base - blocks.base[0]).astype(np.int64)
+    offset = float(np.ptp(ahead - (moments - moments[0]) * rate))
+    read = np.unique(np.concatenate([blocks.start_ns, blocks.end_ns]))
+    step_ns = float(np.diff(read).min()) if len(read) > 1 else 0.0
+    allowed_ns = min(_ALIGNED_SHARE * span_ns + 2 * step_ns, _LITTLE_SHARE * span_ns)
+    aligned = "aligned" if offset / rate <= allowed_ns else "not aligned"
+    return msgspec.structs.replace(
+        profile,
+        multiprocessors_used=units,
+        blocks_per_multiprocessor=_quartiles(np.bincount(blocks.unit, minlength=most_units)),
+        resident_most=int(resident.max()),
+        resident_median=float(np.median(resident)),
+        waves=len(durations) / int(resident.sum()),
+        imbalance=block_times.imbalance(blocks, most_units),
+        counters="one" if units == 1 else aligned,
+        counter_offset_ticks=offset,
+        span_ns=span_ns,
+        multiprocessor_span_ticks=int(blocks.end.max()),
     )
 
 
@@ -122,10 +120,8 @@ def _histogram(durations: Ints, us_per_tick: float) -> tuple[record.Bin, ...]:
     return tuple(map(record.Bin, edges, edges[1:], counts.tolist()))
 
 
-def _most_together(start: Numbers, end: Numbers, unit: Ints | None = None) -> Ints:
+def _most_together(start: Numbers, end: Numbers, unit: Ints) -> Ints:
     """The most blocks that overlap on each multiprocessor; blocks that only touch do not."""
-    if unit is None:
-        unit = np.zeros(len(start), np.int64)
     units, times = np.concatenate([unit, unit]), np.concatenate([end, start])
     change = np.repeat(np.array([-1, 1], np.int64), len(unit))
     order = np.lexsort((change, times, units))

@@ -1,15 +1,17 @@
-"""The blocks of one launch: their durations, their occupancy, and the length of the launch."""
+"""The blocks of one launch: durations, occupancy, the length of the launch, and a timeline."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from matbench.analysis.block_times import BlockSample
-from matbench.features.timeline.record import BlockProfile
+from matbench.features.charts.definitions import Chart, filled, specs_of
+from matbench.features.timeline.record import BlockProfile, Timeline
 from matbench.records.environment import Environment
 from matbench.records.outcome import PERTURBATION_LIMIT, Outcome
 from matbench.show import table
@@ -19,6 +21,7 @@ from matbench.show.units import count, number, percent, share
 
 _BAR_WIDTH = 40
 PAGE = "blocks"
+_SPECS = specs_of(Path(__file__).parent)
 #: What the counters of a device make of its launches.
 _WORDS: dict[str, str] = msgspec.toml.decode(Path(__file__).with_name("words.toml").read_bytes())
 #: Of the stamps of a block, and of a launch.
@@ -56,9 +59,8 @@ def recorded(
 def _sections(profile: BlockProfile, about: Sequence[Outcome]) -> tuple[Section, Section]:
     """The figures of a launch, and a histogram of its blocks."""
     title = about[0].case.label if about else profile.device
-    heading = [title, f"{profile.backend} · {profile.device}"]
-    if profile.device_kind == "cpu":
-        heading.append(CPU_TIMINGS)
+    cpu = [CPU_TIMINGS] if profile.device_kind == "cpu" else []
+    heading = [title, f"{profile.backend} · {profile.device}", *cpu]
     bins = profile.histogram
     most = max(bar.blocks for bar in bins) or 1  # a record may say that there were none
     narrowest = min(bar.high_us - bar.low_us for bar in bins)
@@ -101,7 +103,18 @@ def facts(p: BlockProfile) -> Iterator[Fact]:
     yield Fact("duration, quartiles", f"{quarters} µs", f"median {count(ticks.median)} ticks")
     yield Fact("duration, longest", f"{number(us.maximum, 4)} µs", f"{count(ticks.maximum)} ticks")
     yield from _filled(p)
-    yield from _lengths(p)
+    # The length of the launch by each available clock, compared with that by events.
+    own, launch = p.multiprocessor_span_ticks, number(p.launch_ns / 1e3, 4)
+    for clock, counted, ns in (
+        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns),
+        ("longest on one multiprocessor", own, own / p.ticks_per_ns if own is not None else None),
+        ("length by the global timer", None, p.span_ns if own is not None else None),
+    ):
+        if ns is not None:
+            remarks = [f"{count(counted)} ticks"] if counted is not None else []
+            remarks += [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
+            yield Fact(clock, f"{number(ns / 1e3, 4)} µs", ", ".join(remarks))
+    yield Fact("length by events", f"{launch} µs", "less that of an empty launch")
     cost = "slowdown of the instrumented launch, in turns with the plain one"
     if p.perturbed:
         cost = f"≈ more than {PERTURBATION_LIMIT:.0%}: these times are not those of a plain launch"
@@ -141,22 +154,6 @@ def _filled(p: BlockProfile) -> Iterator[Fact]:
         yield Fact("imbalance", percent(p.imbalance), busiest)
 
 
-def _lengths(p: BlockProfile) -> Iterator[Fact]:
-    """The length of the launch by each available clock, compared with that by events."""
-    own = p.multiprocessor_span_ticks
-    for clock, ticks, ns in (
-        ("latest end − earliest start", p.naive_span_ticks, p.naive_span_ns),
-        ("longest on one multiprocessor", own, own / p.ticks_per_ns if own is not None else None),
-        ("length by the global timer", None, p.span_ns if own is not None else None),
-    ):
-        if ns is not None:
-            counted = [f"{count(ticks)} ticks"] if ticks is not None else []
-            times = [f"{ns / p.launch_ns:,.3f} × by events"] if p.launch_ns > 0 else []
-            yield Fact(clock, f"{number(ns / 1e3, 4)} µs", ", ".join(counted + times))
-    launch = number(p.launch_ns / 1e3, 4)
-    yield Fact("length by events", f"{launch} µs", "less that of an empty launch")
-
-
 def explanation(p: BlockProfile) -> str:
     """Whether "latest end minus earliest start" is the launch's length here, and why."""
     kind: str = "CPU" if p.counters == "one" and p.device_kind == "cpu" else p.counters
@@ -169,3 +166,50 @@ def explanation(p: BlockProfile) -> str:
         us=number(p.naive_span_ns / 1e3, 4),
         length=length,
     )
+
+
+def charts(found: Iterable[tuple[BlockProfile, Sequence[Outcome]]]) -> Iterator[Chart]:
+    """One for each launch whose blocks have a timeline."""
+    for profile, about in found:
+        if (timeline := profile.timeline) is not None:
+            title = about[0].case.label if about else profile.device
+            yield _chart(f"Timeline: {title}", timeline, profile)
+
+
+def _chart(title: str, timeline: Timeline, profile: BlockProfile) -> Chart:
+    """The chart with its data: rows of the record, from which Vega computes bars. The note says
+    what a reader must know: what the clock cost, and what the lanes are."""
+    span = max(bar.end_ns for bar in timeline.bars) / 1e3 or 1.0
+    names = list(timeline.multiprocessors or range(1, timeline.lanes + 1))
+    gx, gy, _ = profile.launch.grid
+    rows = [
+        {"lane": names[bar.lane], "from": bar.start_ns, "to": bar.end_ns, "slot": bar.slot,
+         "block": bar.block}
+        for bar in timeline.bars
+    ]  # fmt: skip
+    place = f"datum.block % {gx} + ', ' + floor(datum.block / {gx}) % {gy}"
+    place += f" + ', ' + floor(datum.block / {gx * gy})"
+    # Colours are of all durations but the shortest and the longest.
+    took = np.array([bar.end_ns - bar.start_ns for bar in timeline.bars]) / 1e3
+    low, high = np.percentile(took, [5, 95]).tolist()
+    tail = profile.tail_share
+    parts = {
+        "height": timeline.lanes * min(36.0, max(5.0, 420 / timeline.lanes)),
+        "rows": rows,
+        "place": f"'(' + {place} + ')'",
+        "span": [0, span],
+        "lanes": names,
+        "took": [low, max(high, low + 1e-3)],
+        "tails": [{"start": span * (1 - tail), "label": f"tail {tail:.1%}"}] if tail else [],
+    }
+    cost = f"reading the clock changed the launch's time by {profile.perturbation:+.1%}"
+    if profile.perturbed:
+        cost = f"≈ {cost}, more than {PERTURBATION_LIMIT:.0%}"
+    lanes = "a lane per multiprocessor"
+    if timeline.multiprocessors is None:
+        lanes = "the compute unit of a block is not known: lanes only separate blocks that overlap"
+    most = profile.multiprocessors
+    idle = most - (profile.multiprocessors_used or most)
+    none = [f"{idle:,} of {most:,} multiprocessors ran no block: no lane"] if idle > 0 else []
+    notes = [f"{profile.blocks:,} blocks", cost, lanes, *none]
+    return Chart(title, " · ".join(notes), filled(_SPECS["timeline"], parts))

@@ -95,8 +95,7 @@ def tune(
         write_file(path, writing.written(chosen, path, searches[0].winner.case.params))
         say(f"wrote {path}", err=True)
     interruption.exit(done, len(searches), "sizes")
-    fruitless = [search for search in searches if search.candidates and not search.leader()]
-    if fruitless or not standings:
+    if not standings or any(one.candidates and not one.leader() for one in searches):
         sys.exit(1)
 
 

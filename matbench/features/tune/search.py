@@ -51,6 +51,8 @@ _LEAST_LOOK_S = 3.0
 _MOST_FINALS_S = 60.0
 _LEAST_TURNS_S = 1.0
 _MOST_BUDGET = 999_999
+#: Is told what comes next.
+Advance = Callable[[str], None]
 
 
 class Budget(NamedTuple):
@@ -88,12 +90,14 @@ def rounds(candidates: int) -> list[tuple[int, int]]:
 
 @dataclass(eq=False)
 class Candidate:
-    """A candidate, its latest outcome, and the last round that it reached."""
+    """A candidate, its latest outcome, the last round that it reached, and its comparison with the
+    fastest default."""
 
     case: Case
     outcome: Outcome
     is_default: bool
     round: int = 0
+    comparison: Comparison | None = None
 
     @property
     def median_ns(self) -> float:
@@ -119,9 +123,6 @@ class TuningSearch:
         self.steps = sum(count for count, _ in planned) + planned[-1][0] + 1
         self.standings: list[Candidate] = []
         self.winner: Candidate | None = None
-        #: The candidate that was last compared with the fastest default, and the result.
-        self.compared: Candidate | None = None
-        self.comparison: Comparison | None = None
         self.complete = False
         self._until = math.inf
 
@@ -138,7 +139,7 @@ class TuningSearch:
         """The fastest of the defaults."""
         return next((standing for standing in self.ranking() if standing.is_default), None)
 
-    def run(self, worker: Worker, builders: Builders, advance: Callable[[str], None]) -> None:
+    def run(self, worker: Worker, builders: Builders, advance: Advance) -> None:
         """Look at all candidates, continue with fewer and fewer, and compare the last in turns."""
         self._until = time.monotonic() + (self.budget.seconds or math.inf)
         builders.start(worker.device, self.candidates, ("plain",))
@@ -153,7 +154,7 @@ class TuningSearch:
         self._finals(worker, builders, advance, len(planned))
         self.complete = True
 
-    def _look_at_all(self, worker: Worker, advance: Callable[[str], None]) -> None:
+    def _look_at_all(self, worker: Worker, advance: Advance) -> None:
         """Check and time every candidate that the budget allows, and all defaults.
 
         With a budget of time, none of the others takes what is left of it by hanging.
@@ -182,14 +183,10 @@ class TuningSearch:
                 if best is None or outcome.median_ns < best.median_ns:
                     best = standing
 
-    def _finals(
-        self, worker: Worker, builders: Builders, advance: Callable[[str], None], last: int
-    ) -> None:
+    def _finals(self, worker: Worker, builders: Builders, advance: Advance, last: int) -> None:
         """Measure the finalists and the default as in a run, then compare the best in turns."""
-        default = self.default()
-        finalists = {id(standing.case): standing for standing in self.ranking()[:_FINALISTS]}
-        if default is not None:
-            finalists.setdefault(id(default.case), default)
+        best = filter(None, [*self.ranking()[:_FINALISTS], self.default()])
+        finalists = {id(standing.case): standing for standing in best}
         cases = [standing.case for standing in finalists.values()]
         builders.start(worker.device, cases, worker.options.builds)
         for rounds in in_rounds([TaskGroup((worker.device,), cases)], worker.options)[0].tasks:
@@ -199,9 +196,7 @@ class TuningSearch:
                 visit = rounds.taken(worker.device, worker.measure(rounds.case, which))
                 if visit.share == 1.0:
                     finalists[id(rounds.case)].goes_on(visit.outcome, last)
-        while self.winner is None and (
-            ranked := [standing for standing in self.ranking() if standing.round == last]
-        ):
+        while self.winner is None and (ranked := [s for s in self.ranking() if s.round == last]):
             self._decide(worker, ranked)
 
     def _decide(self, worker: Worker, ranked: list[Candidate]) -> None:
@@ -217,10 +212,10 @@ class TuningSearch:
                     return
                 best = rival if comparison.verdict == "SLOWER" else best
         if default is not None and default is not best:
-            self.compared, self.comparison = best, self._turns(worker, default, best)
-            if self.comparison is None:
+            best.comparison = self._turns(worker, default, best)
+            if best.comparison is None:
                 return
-            best = best if self.comparison.verdict == "FASTER" else default
+            best = best if best.comparison.verdict == "FASTER" else default
         self.winner = best
 
     def _turns(self, worker: Worker, first: Candidate, second: Candidate) -> Comparison | None:
@@ -245,7 +240,7 @@ class TuningSearch:
                 is_default=standing.is_default,
                 complete=self.complete,
                 median_ratio=standing.median_ns / default.median_ns if default else None,
-                comparison=self.comparison if standing is self.compared else None,
+                comparison=standing.comparison,
                 tried=len(self.standings),
                 space=self.space.record,
             )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from matbench.analysis import ranking
+from matbench.features.charts.definitions import Chart, forest
+from matbench.features.charts.style import PALETTE
 from matbench.features.tune.record import TuningRecord
+from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.show import table, units
 from matbench.show.outcomes import device_lines, size_label
@@ -13,7 +17,7 @@ from matbench.show.table import Column, Group, Report, Row, Section, numeric, un
 
 PAGE = "verdicts"
 #: How many candidates of a search are shown, besides the winner and the defaults.
-TOP = 10
+_TOP = 10
 
 
 def report(records: Iterable[TuningRecord], environments: Iterable[Environment]) -> Report:
@@ -21,10 +25,7 @@ def report(records: Iterable[TuningRecord], environments: Iterable[Environment])
     given: the winner first."""
     shown, about = list(records), list(environments)
 
-    def place(record: TuningRecord) -> tuple[str, ...]:
-        case = record.outcome.case
-        return case.backend, case.device, case.kernel
-
+    place = attrgetter("outcome.case.backend", "outcome.case.device", "outcome.case.kernel")
     return Report(
         sections=tuple(_section(part, about) for part in table.grouped(shown, place).values()),
         footer=f"{len(shown):,} candidate{'s' if len(shown) > 1 else ''} measured"
@@ -74,11 +75,13 @@ def _group(size: str, records: Sequence[TuningRecord]) -> Group:
         places = ((best, record.is_best), ("as fast", equal), ("default", record.is_default))
         return ", ".join(place for place, is_its in places if is_its)
 
-    best = [r for i, r in enumerate(records) if i < TOP or r.is_best or r.is_default]
-    rows = Row.each(
-        _COLUMNS, best, lambda record: Row(status=place(record), best=record is best[0])
-    )
+    best = _best(records)
+    rows = Row.each(_COLUMNS, best, lambda r: Row(status=place(r), best=r is best[0]))
     return Group(f"size {size}", rows, size)
+
+
+def _best(records: Sequence[TuningRecord]) -> list[TuningRecord]:
+    return [r for i, r in enumerate(records) if i < _TOP or r.is_best or r.is_default]
 
 
 def _spread(record: TuningRecord) -> float | None:
@@ -105,3 +108,28 @@ _COLUMNS = (
     *under("", "tried"),
     *under("outcome.case", "sha256"),
 )
+
+
+def charts(found: Iterable[tuple[TuningRecord, object]]) -> Iterator[Chart]:
+    """How fast the best candidates of each search are, compared with the fastest default."""
+    colours = dict(zip(("winner", "default", "candidate"), PALETTE, strict=False))
+
+    def search(record: TuningRecord) -> str:
+        case = record.outcome.case
+        return f"{case.kernel} at {size_label(case.problem)} on {case.device}"
+
+    for title, records in table.grouped((record for record, _ in found), search).items():
+        rows = []
+        for record in _best(records):
+            ratio = record.comparison.ratio if record.comparison else record.median_ratio
+            low, high = (record.comparison and record.comparison.interval) or (ratio, ratio)
+            if ratio and low and high:
+                other = "default" if record.is_default else "candidate"
+                rows.append({
+                    "label": settings_of(record.outcome.case.params), "value": 1 / ratio,
+                    "low": 1 / high, "high": 1 / low,
+                    "kind": "winner" if record.is_best else other,
+                })  # fmt: skip
+        if rows:
+            note = "times as fast as the fastest default"
+            yield Chart(f"Search for the fastest {title}", note, forest(colours, rows))

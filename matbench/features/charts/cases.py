@@ -261,7 +261,7 @@ def _front(rows: Iterable[Ranked]) -> set[int]:
     timed = [(ns, o.max_rel_err, id(o)) for o in outcomes if (ns := ranking.time_ns(o)) is not None]
     front: set[int] = set()
     least = math.inf
-    for _, error, number in sorted(timed):
+    for _, error, number in sorted(timed, key=lambda one: one[:2]):
         if error is not None and error < least:
             front.add(number)
             least = error

@@ -59,12 +59,13 @@ class Lanes:
         carry as in hardware."""
         if operand.kind == "number":
             return alike(operand.number & (2**64 - 1 if wide else MASK))
-        if wide and operand.kind == "register":
-            names = row(operand.name, 2)  # RZ is its own upper half
-            return _joined(self.get(names[-1]), self.get(names[0]))
-        if wide and operand.kind == "constant":
-            upper = operand._replace(number=operand.number + 4)
-            return _joined(self.number(upper), self.number(operand))
+        if wide:
+            plain = operand._replace(negated=False)
+            halves = [plain, plain._replace(number=plain.number + 4)]  # of a constant
+            if plain.kind == "register":  # RZ is its own upper half
+                halves = [plain._replace(name=name) for name in row(plain.name, 2)]
+            pair = _joined(self.number(halves[-1]), self.number(halves[0]))
+            return ~pair + 1 if operand.negated else pair
         if operand.absolute:  # of a float
             raise UnknownError(operand.text)
         if operand.kind == "constant" and operand.number in self.constants:

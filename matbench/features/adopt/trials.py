@@ -28,7 +28,7 @@ from matbench.features.adopt import hints, probing
 from matbench.features.adopt.guess import Guess, NotCallableError
 from matbench.features.adopt.probing import ProbeResult
 from matbench.features.adopt.subjects import ForeignKernel
-from matbench.kernelfile import includes, sweep
+from matbench.kernelfile import front_matter, includes, sweep
 from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
 from matbench.worker.worker import LateError, Worker
@@ -98,8 +98,10 @@ class AdoptTrials:
         return (*guess.template, *map(str, guess.params.values()))
 
     def load(self, table: dict[str, Any]) -> Kernel:
-        """The kernel with a table, of which builds depend on the entry alone."""
-        kernel = self.subject.load(table)
+        """The kernel with a table, of which builds depend on the entry alone; `UsageError` if that
+        is not valid."""
+        bare, path = self.subject.bare.encode(), self.subject.path
+        kernel = front_matter.parse(bare, str(path), path, None, {"name": "adopted", **table})
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 

@@ -19,6 +19,7 @@ from matbench.model import Problem
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
+PRINTS = r"\bprintf\s*\("
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -83,7 +84,7 @@ def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     """Possible mistakes in a right kernel, and in the launches of the file."""
     if guess.is_square and {"M", "N", "K"} <= {*guess.args}:
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
-    if trials.hints.is_printing:
+    if trials.hints.mentions(PRINTS):
         yield "prints on the device, which takes most of its time; remove `printf`"
     yield from _restriction(trials, guess)
     yield from _mistakes(trials, guess)

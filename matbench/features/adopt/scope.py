@@ -76,15 +76,20 @@ def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
 
 def definition_of(root: Node, function: Signature) -> Node | None:
     """The node that defines a kernel, if the parser sees it."""
-    entries = signature.entries(root)
-    nodes = ((syntax.line_of(signature.name_of(node) or node), node) for node in entries)
-    return next((node for line, node in nodes if line == function.line), None)
+    nodes = signature.entries(root)
+    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
+    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
+
+
+def function_around(node: Node) -> Node | None:
+    """The function that contains a node."""
+    return next((n for n in syntax.parents(node) if n.type == "function_definition"), None)
 
 
 def owner_of(node: Node) -> int:
     """Where the function that contains a node begins; 0 outside of functions."""
-    above = [outer for outer in syntax.parents(node) if outer.type == "function_definition"]
-    return above[0].start_byte + 1 if above else 0
+    outer = function_around(node)
+    return outer.start_byte + 1 if outer is not None else 0
 
 
 def text_of(node: Node) -> str:

@@ -385,7 +385,7 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
         except UsageError as error:
             return Adopted(name, None, f"{words}; but its table is not valid: {error}")
         most = math.inf if guess.fixed else _MOST_OPERATIONS
-        most = _MOST_PRINTED if trials.hints.is_printing else most
+        most = _MOST_PRINTED if trials.hints.mentions(remarks.PRINTS) else most
         outcomes = list(_checked(kernel, trials.worker, most))
         wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
         if wrong is None and outcomes:

@@ -61,27 +61,25 @@ _ON_HOST = 5.0, 15.0
 
 
 class _Sizes(NamedTuple):
-    """Sizes at which a call must be right, a square one for those that are right for no other, and
-    the conditions on sizes that follow."""
+    """Sizes at which a call must be right, the last one if it is right for squares alone, and the
+    conditions on sizes that follow."""
 
     sizes: Sequence[tuple[int, int, int]]
-    square: int
     where: Sequence[str] = ()
 
 
 #: Three different sides, so that the shapes tell the matrices apart; then other shapes.
-_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)), 128)
+_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64), (128, 128, 128)))
+_OF_64, _OF_256 = ([f"{axis} % {step} == 0" for axis in "MNK"] for step in (64, 256))
+_OF_2048 = ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"]
 #: What tiles fit into, on a GPU also several of them side by side.
 _TILES = {
-    "cpu": (_Sizes(((192, 128, 320), (128, 192, 64)), 128, [f"{x} % 64 == 0" for x in "MNK"]),),
-    "gpu": (
-        _Sizes(((768, 512, 1280), (512, 768, 256)), 512, [f"{x} % 256 == 0" for x in "MNK"]),
-        _Sizes(
-            ((4096, 2048, 256), (2048, 4096, 512)), 2048,
-            ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"],
-        ),
-    ),
-}  # fmt: skip
+    "cpu": [_Sizes(((192, 128, 320), (128, 192, 64), (128, 128, 128)), _OF_64)],
+    "gpu": [
+        _Sizes(((768, 512, 1280), (512, 768, 256), (512, 512, 512)), _OF_256),
+        _Sizes(((4096, 2048, 256), (2048, 4096, 512), (2048, 2048, 2048)), _OF_2048),
+    ],
+}
 #: What a function may round its inputs to without a word.
 _PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
@@ -255,7 +253,12 @@ def _first_right(
     have the most conditions: at others a function of whole tiles may never end. The right one gets
     the conditions of the first sizes from which on it is right.
     """
-    left = _alike(ways, tried[-1], info)
+    # A case of each table, together if all arguments are the same: leading dimensions differ with
+    # the layout.
+    cased = ([(_cases(way[1], tried[-1], info)[0], way) for way in tables] for tables in ways)
+    left: Iterator[list[tuple[Case, _Way]]] = itertools.chain.from_iterable(
+        grouped(one, lambda pair: pair[0].arguments).values() for one in cased
+    )
     wrong, partly = list[Outcome](), list[str]()
     options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
@@ -272,7 +275,10 @@ def _first_right(
             failed = next((one for one in outcomes if one.status != "measured"), None)
             if failed is not None:
                 wrong.append(failed)
-                partly.extend(_partly(kernel, cases[0].problem.size, failed))
+                first, size = cases[0].problem.size, failed.case.problem.size
+                so = ", so it may keep something" if kernel.kind.is_native else ""
+                words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
+                partly.extend([f"{words}: {outcome_reason(failed)}"] if size != first else [])
             return failed is None
 
         try:
@@ -292,25 +298,6 @@ def _first_right(
     late = " (not all calls were tried)" if next(left, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
     return None, next(iter(partly), f"no call is right; closest: {closest}{late}")
-
-
-def _partly(kernel: Kernel, first: str, failed: Outcome) -> Iterator[str]:
-    """What is to be said of a call that was right at the first size, but failed at another."""
-    size = failed.case.problem.size
-    if size != first:
-        so = ", so it may keep something" if kernel.kind.is_native else ""
-        words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
-        yield f"{words}: {outcome_reason(failed)}"
-
-
-def _alike(
-    ways: Iterable[Sequence[_Way]], sizes: _Sizes, info: DeviceInfo
-) -> Iterator[list[tuple[Case, _Way]]]:
-    """Tables with a case of each, together if all arguments are the same: leading dimensions differ
-    with the layout."""
-    for tables in ways:
-        cases = [(_cases(way[1], sizes, info)[0], way) for way in tables]
-        yield from grouped(cases, lambda pair: pair[0].arguments).values()
 
 
 def _likeliest(
@@ -357,13 +344,12 @@ def _wrong_share(outcome: Outcome) -> float:
 
 def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
     """The cases that a call must compute, without those that are skipped, or a square one."""
-    square = (sizes.square,) * 3
-    problems = [Problem(*size, beta=_beta(kernel)) for size in (*sizes.sizes, square)]
+    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes.sizes]
     if "beta" in kernel.args:
         problems.insert(-1, Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
     params = {name: values[0] for name, values in kernel.sweep.items()}
-    cases = [sweep.case(kernel, problem, params, info) for problem in problems]
-    return [case for case in cases[:-1] if case.skip is None] or cases[-1:]
+    *cases, square = (sweep.case(kernel, problem, params, info) for problem in problems)
+    return [case for case in cases if case.skip is None] or [square]
 
 
 def _product(kernel: Kernel) -> str:

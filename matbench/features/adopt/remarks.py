@@ -14,6 +14,7 @@ from matbench.features.adopt.hints import HostLaunch
 from matbench.features.adopt.names import size_of
 from matbench.features.adopt.trials import AdoptTrials
 from matbench.model import Problem
+from matbench.show.table import grouped
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
@@ -50,9 +51,8 @@ def failure(trials: AdoptTrials) -> Adopted:
     tried = f"none of the calls of {name} that were tried{late}"
     is_near = guess is not None and nearness >= 0.1
     shown = guess if guess is not None and is_near else first
-    wrong = f": {words}" if is_near and words else _checked(trials, shown)
-    if wrong and not (is_near and words):
-        racy = ""  # its reason says that
+    why = words if is_near else ""
+    wrong = f": {why}" if why else _checked(trials, shown)
     if not wrong:
         computes = f"{tried} computes a product of A and B{racy or unread}"
         return because(f"{computes}; write a table with its args, block and grid")
@@ -60,7 +60,7 @@ def failure(trials: AdoptTrials) -> Adopted:
     said = table | table["launch"]
     called = ", ".join(f"{k} {','.join(map(str, said[k]))}" for k in ("args", "block", "grid"))
     likely = "closest" if is_near else "the likeliest"
-    more = racy or unread * (not is_near)
+    more = racy if why else unread * (not is_near)  # the reason of a check says what is missing
     return because(f"{tried} is right; {likely}, with {called}{wrong}{more}", closest=table)
 
 
@@ -123,11 +123,12 @@ def _restriction(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
 def _mistakes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     """What the launches of the file, and of files near it, do wrong where another way is right."""
     pointers = [p.name for p in trials.function.parameters if p.pointer]
-    places: dict[tuple[str, int], list[HostLaunch]] = {}
-    for launch in trials.hints.launches:
-        if not any("+" in launch.passed.get(name, "+") for name in pointers):  # not of parts
-            places.setdefault((launch.file, launch.line), []).append(launch)
-    for (file, line), readings in places.items():
+    whole = (
+        launch
+        for launch in trials.hints.launches
+        if not any("+" in launch.passed.get(name, "+") for name in pointers)  # not of parts
+    )
+    for (file, line), readings in grouped(whole, lambda one: (one.file, one.line)).items():
         found = [_mistake(trials, guess, launch) for launch in readings]
         if all(found):
             yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"

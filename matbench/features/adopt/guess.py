@@ -100,14 +100,12 @@ class Guess(NamedTuple):
         """What sizes are divided by: a block covers that much."""
         if self.given is None and self.grid[1:2] in ((), (1,)):
             return []  # guessed blocks that follow each other fit any size
-        nodes = (node for side in self.grid for node in ast.walk(ast.parse(str(side))))
-        divisors: list[ast.expr] = []
-        for node in nodes:
-            if isinstance(node, ast.Call) and len(node.args) == 2:
-                divisors.append(node.args[1])
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-                divisors.append(node.right)
-        return [*map(ast.unparse, divisors)]
+        divisors = []
+        for node in (node for side in self.grid for node in ast.walk(ast.parse(str(side)))):
+            match node:
+                case ast.Call(args=[_, over]) | ast.BinOp(op=ast.FloorDiv(), right=over):
+                    divisors.append(ast.unparse(over))
+        return divisors
 
     @property
     def steps(self) -> dict[int, list[str]]:
@@ -169,19 +167,15 @@ class Guess(NamedTuple):
         launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
             launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
-        tables: dict[str, dict[str, list[int]]] = {"sweep": {}, "tune": {}}
-        for name, value in self.params.items():
-            tables["sweep"][name] = [value]
-            if name in self.varied:
-                half = [value // 2] if value % 2 == 0 else []
-                tables["tune"][name] = [*half, value, 2 * value]
-        names = ("layout", "transpose", "padding", "beta")
-        plain = self._field_defaults
+        names, plain = ("layout", "transpose", "padding", "beta"), self._field_defaults
         said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
         entry = signature.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
-        tables = {name: held | more.get(name, {}) for name, held in tables.items()}
-        return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
+        sweep = {name: [value] for name, value in self.params.items()} | more.get("sweep", {})
+        varied = {name: n for name, n in self.params.items() if name in self.varied}
+        tune = {name: sorted([n, *others(n)]) for name, n in varied.items()} | more.get("tune", {})
+        tables = {"sweep": sweep, "tune": tune, "launch": launch}
+        return table | {name: held for name, held in tables.items() if held}
 
     @property
     def where(self) -> list[str]:
@@ -218,6 +212,11 @@ class Guess(NamedTuple):
         is_line = len(self.block) == 1
         parts.append(f"blocks of {self.threads}" if is_line else f"{self.threads} blocks")
         return ", ".join(parts)
+
+
+def others(value: int) -> list[int]:
+    """Other values of a constant that are tried."""
+    return [2 * value, *([value // 2] if value % 2 == 0 else [])]
 
 
 def renamed(args: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:

@@ -122,7 +122,12 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
         scope.values |= _called_with(signature.function(helper), calls)
     texts = headers, syntax.marked(source), beside
     found = launches("\n".join(map(syntax.expanded, texts)), function)
-    sides = _sides(function, found)
+    # A block's side, by name or in a launch; one parameter is left for a size.
+    numbers = [p.name for p in function.parameters if not p.pointer]
+    launched = ((n, one) for one in found for n in one.given if n not in one.settings)
+    passed = {name for name, one in launched if isinstance(one.given[name], int)}
+    sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
+    sides = sides if len(sides) < len(numbers) else frozenset()
     names = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
     places = [*_places(nodes, scopes, names)]
     defaults = ((name, scopes[0].text(text)) for name, text in function.defaults.items())
@@ -200,19 +205,6 @@ def _distinct(terms: Iterable[Term | None]) -> list[Term]:
     return list({str(term.text): term for term in terms if term is not None}.values())
 
 
-def _sides(function: Signature, found: Sequence[HostLaunch]) -> frozenset[str]:
-    """The parameters that are a block's side, by name or in a launch; one is left for a size."""
-    numbers = [p.name for p in function.parameters if not p.pointer]
-    passed = {
-        name
-        for launch in found
-        for name, side in launch.given.items()
-        if isinstance(side, int) and name not in launch.settings
-    }
-    sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
-    return sides if len(sides) < len(numbers) else frozenset()
-
-
 # -- launches --------------------------------------------------------------------------------------
 
 
@@ -243,8 +235,11 @@ def _launch(
     configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
     if not configurations:
         return None
-    scope = Scope(definitions, owner_of(call), call.start_byte)
-    scope.values |= _of_template(call, calls)
+    scope, outer = Scope(definitions, owner_of(call), call.start_byte), function_around(call)
+    if outer and outer.parent and outer.parent.type == "template_declaration":
+        around = signature.function(outer)  # with what another function gives it
+        unknown = {p.name: "" for p in around.template if p.default is None}
+        scope.values |= _called_with(around, calls) or unknown
     called = syntax.text_of(syntax.fields(call, "function"))
     called = scope.values.get(called, called).removeprefix("&")
     if last(called) != last(function.name):
@@ -274,16 +269,6 @@ def _launch(
         constants,
         {name: text_of(node) for name, node in passed.items()},
     )
-
-
-def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
-    """The template arguments of the function that launches, as another function gives them."""
-    outer = function_around(launch)
-    if outer is None or outer.parent is None or outer.parent.type != "template_declaration":
-        return {}
-    function = signature.function(outer)
-    unknown = {p.name: "" for p in function.template if p.default is None}
-    return _called_with(function, calls) or unknown
 
 
 def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str]:

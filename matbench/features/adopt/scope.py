@@ -39,7 +39,8 @@ class Definition(NamedTuple):
 
 
 def definitions(root: Node) -> Iterator[Definition]:
-    """All definitions of values in a tree, and of functions of one expression."""
+    """All definitions of values in a tree, and of what yields one expression: macros, lambdas, and
+    functions with only `return`."""
     for node in syntax.walk(root):
         name = _first(node, "name", "declarator", "left")
         value = _first(node, "value", "default_value", "right", "parameters")
@@ -47,8 +48,13 @@ def definitions(root: Node) -> Iterator[Definition]:
         parameters, is_constant = None, node.type in _CONSTANT
         if is_lambda or node.type in ("function_definition", "preproc_function_def"):
             name = syntax.declared(syntax.fields(node, "declarator") or node)
-            parameters, value = _function(value if is_lambda and value else node)
-            is_constant = True
+            function = value if is_lambda and value else node
+            listed = syntax.fields(syntax.fields(function, "declarator") or function, "parameters")
+            names = (syntax.declared(p) or p for p in (listed.named_children if listed else ()))
+            parameters, is_constant = tuple(map(syntax.text_of, names)), True
+            value, body = syntax.fields(function, "value"), syntax.fields(function, "body")
+            if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
+                value = next(iter(body.named_children[0].named_children), None)
         elif node.type not in _DEFINING or (
             syntax.text_of(syntax.fields(node, "operator")) not in ("", "=")
         ):
@@ -62,16 +68,6 @@ def definitions(root: Node) -> Iterator[Definition]:
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
-
-
-def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
-    """The parameters of a macro, a lambda, or a function with only `return`, and what it yields."""
-    listed = syntax.fields(syntax.fields(node, "declarator") or node, "parameters")
-    names = [syntax.declared(p) or p for p in (listed.named_children if listed else ())]
-    text, body = syntax.fields(node, "value"), syntax.fields(node, "body")
-    if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
-        text = next(iter(body.named_children[0].named_children), None)
-    return tuple(map(syntax.text_of, names)), text
 
 
 def definition_of(root: Node, function: Signature) -> Node | None:
@@ -176,7 +172,7 @@ class Scope:
         text, kind = text_of(node), node.type
         if text in self.known:
             return self.known[text]
-        parts = [child for child in node.named_children if child.type != "comment"]
+        parts = node.named_children
         if kind in ("parenthesized_expression", "initializer_list", "argument_list"):
             return self.of(parts[0], depth + 1) if len(parts) == 1 else None
         if kind == "cast_expression":

@@ -5,7 +5,6 @@ For a square product, these choices alone decide whether the result is right.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import re
@@ -17,7 +16,7 @@ from matbench.features.adopt.hints import Hints, HostLaunch
 from matbench.features.adopt.names import USUAL
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
-from matbench.kernelfile import expressions, sweep
+from matbench.kernelfile import sweep
 from matbench.kernelfile.signature import Signature, TemplateParameter
 
 #: Names of constants that are a thread's tile.
@@ -64,9 +63,9 @@ def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Guess | N
     is_sized = any(isinstance(side, str) for side in plane)
     if not plane or not block or (has_sizes and not is_sized):
         return None
-    depth = [1 if side is None else side for side in launch.grid[2:]]
-    is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
-    rest = ["batch"] if "z" in hints.blocks and is_batch else depth
+    depth = launch.grid[2:]
+    is_batch = "z" in hints.blocks and any(n is None or str(n).isidentifier() for n in depth)
+    rest = ["batch"] if is_batch else [1 if side is None else side for side in depth]
     grid = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
     built = _template(function.template, launch.template, hints)
     return Guess(*built, block, grid, launch.shared or 0, launch.given)
@@ -75,10 +74,8 @@ def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Guess | N
 def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
     """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
     and at least two tiles."""
-    covered: list[int] = []
-    for text in guess.covered:
-        with contextlib.suppress(expressions.ExpressionError):
-            covered.append(expressions.whole(text, guess.params))
+    divisors = (replaced(text, guess.params) for text in guess.covered)
+    covered = [side for side in divisors if isinstance(side, int)]
     named = [n for name, n in hints.constants.items() if hints.mentions(rf"\b{name}\b")]
     wholes = (math.lcm(start, *covered) for start in (32, 8, 1))
     unit = next((together for together in wholes if together <= 256), 32)
@@ -165,9 +162,8 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
     named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
     blocks: Iterable[tuple[Term | None, ...]]
     if hints.threads == "x":
-        tile = combined(x, "*", y) if x is not None and y is not None else None
         both = [combined(named[0], "*", named[1])] if len(named) > 1 else []
-        in_line = _over(tile, [*both, *named])
+        in_line = _over(combined(x, "*", y), [*both, *named])
         blocks = ((n,) for n in (hints.bounds, *in_line, x, y, number(256), number(1024)))
     else:
         own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
@@ -221,8 +217,8 @@ def _shared(hints: Hints, block: Sides) -> list[Text]:
     given = [launch.shared for launch in hints.launches if launch.block == block if launch.shared]
     item = ITEM_BYTES.get(hints.shared, 4)
     tiles: Term | None = number(2 * item)
-    for side in map(term_of, block):
-        tiles = combined(tiles, "*", side) if tiles is not None else None
+    for side in block:
+        tiles = combined(tiles, "*", term_of(side))
     first = [tiles.text] if tiles is not None else []
     return list(dict.fromkeys(given or [*first, f"{item} * K"]))
 

@@ -81,13 +81,23 @@ def _checked(trials: AdoptTrials, guess: Guess) -> str:
 
 
 def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
-    """Possible mistakes in a right kernel, and in the launches of the file."""
+    """Possible mistakes in a right kernel, and in the launches of the file and of files near it,
+    where another way is right."""
     if guess.is_square and {"M", "N", "K"} <= {*guess.args}:
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
     if trials.hints.mentions(PRINTS):
         yield "prints on the device, which takes most of its time; remove `printf`"
     yield from _restriction(trials, guess)
-    yield from _mistakes(trials, guess)
+    pointers = [p.name for p in trials.function.parameters if p.pointer]
+    whole = (
+        launch
+        for launch in trials.hints.launches
+        if not any("+" in launch.passed.get(name, "+") for name in pointers)  # not of parts
+    )
+    for (file, line), readings in grouped(whole, lambda one: (one.file, one.line)).items():
+        found = [_mistake(trials, guess, launch) for launch in readings]
+        if all(found):
+            yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"
 
 
 def notes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
@@ -118,20 +128,6 @@ def _restriction(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     problem, _ = missed[0]
     reason = trials.worker.measure(trials.case(guess, problem)).reason
     yield f"{right}; at {problem.size}: {reason}" if reason else right
-
-
-def _mistakes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
-    """What the launches of the file, and of files near it, do wrong where another way is right."""
-    pointers = [p.name for p in trials.function.parameters if p.pointer]
-    whole = (
-        launch
-        for launch in trials.hints.launches
-        if not any("+" in launch.passed.get(name, "+") for name in pointers)  # not of parts
-    )
-    for (file, line), readings in grouped(whole, lambda one: (one.file, one.line)).items():
-        found = [_mistake(trials, guess, launch) for launch in readings]
-        if all(found):
-            yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"
 
 
 def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:

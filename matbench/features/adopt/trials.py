@@ -24,8 +24,9 @@ from matbench.errors import (
     OutOfMemoryError,
     UsageError,
 )
-from matbench.features.adopt import hints, probing
+from matbench.features.adopt import probing
 from matbench.features.adopt.guess import Guess, NotCallableError
+from matbench.features.adopt.hints import find_hints
 from matbench.features.adopt.probing import ProbeResult
 from matbench.features.adopt.subjects import ForeignKernel
 from matbench.kernelfile import front_matter, includes, sweep
@@ -56,9 +57,7 @@ class AdoptTrials:
     def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject, self.function, self.given = subject, subject.function, subject.given
         self.worker = worker
-        self.hints = hints.find_hints(
-            subject.source, subject.function, subject.headers, subject.beside
-        )
+        self.hints = find_hints(subject.source, self.function, subject.headers, subject.beside)
         self.search_s, self.end_s = _SEARCH_S, math.inf
         self.ran = self.faults = self.failures = self.late = 0
         self.overran = False  # whether a right product was written one row or column past C
@@ -75,11 +74,6 @@ class AdoptTrials:
     def is_late(self) -> bool:
         """Whether it is too late to look for a right call."""
         return time.monotonic() > self.end_s
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the search is at its limits."""
-        return self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
 
     def renew(self) -> None:
         """Begin a step of its own, except for launches that hang, as a search must end soon."""
@@ -130,7 +124,8 @@ class AdoptTrials:
     ) -> ProbeResult | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
         build = self.build(guess)
-        if self.is_exhausted or build in self.refused:
+        is_exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
+        if is_exhausted or build in self.refused:
             return None
         try:
             case = self.case(guess, problem)
@@ -175,8 +170,8 @@ class AdoptTrials:
     def _failed(self, guess: Guess, case: Case, error: CaseError) -> None:
         """Count and describe a launch that failed twice."""
         why = self.worker.suspicions(case)
-        reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
-        reason = "; ".join((reason, *why))
+        # Without the option that sets the deadline, which `adopt` does not have.
+        reason = "; ".join((error.reason.partition(" (see --")[0], *why))
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
@@ -196,10 +191,10 @@ class AdoptTrials:
         """Whether a launch shows that a call is wrong; what other programs may cause shows
         nothing."""
         self.renew()
-        faults, unfinished = self.faults, len(self.unfinished)
+        unfinished = len(self.unfinished)
         result = self.probe(guess, problem)
         if result is None:
-            return self.faults > faults and len(self.unfinished) == unfinished
+            return self.failures > 0 and len(self.unfinished) == unfinished
         return result.share < 1 or bool(result.spoiled)
 
     def limit(self, guess: Guess, problem: Problem) -> str:

@@ -117,7 +117,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     result = f" in {kernel.result}" if kernel.result else ""
-    tried = f"right at all {len(_ANY.sizes)} sizes tried"
+    tried = f"right at all {len(_ANY.sizes[:-1])} sizes tried"
     say(f"`{kernel.entry}` computes {_product(kernel)}{result}, where {given}; {tried}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
@@ -151,13 +151,13 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
     listed = [p for p in function.parameters if p.type not in HANDLES]
     taken = _as_kernel(function)
-    is_used = {parameter.name for parameter in taken.parameters}.__contains__
+    used = {parameter.name for parameter in taken.parameters}
     read = partial(front_matter.parse, bare.encode(), str(path), path, None)
 
     def ways() -> Iterator[list[_Way]]:
         for args in arguments.calls(taken, Hints()):
             given_in_order = iter(args)
-            full = [next(given_in_order) if is_used(p.name) else NULL for p in listed]
+            full = [next(given_in_order) if p.name in used else NULL for p in listed]
             square = {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
             betas = (0.0,) if "beta" in args else (0.0, 1.0)
             every = itertools.product(betas, get_args(Transpose), get_args(Layout))

@@ -24,7 +24,6 @@ from matbench.features.adopt.scope import (
     function_around,
     last,
     owner_of,
-    text_of,
 )  # fmt: skip
 from matbench.kernelfile import signature, syntax
 
@@ -244,7 +243,7 @@ def _launch(
     called = scope.values.get(called, called).removeprefix("&")
     if last(called) != last(function.name):
         return None
-    grid, block, *more = map(text_of, configurations[0].named_children)
+    grid, block, *more = map(syntax.text_of, configurations[0].named_children)
     template = _template(scope, function, called)
     listed = syntax.fields(call, "arguments")
     nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
@@ -258,7 +257,7 @@ def _launch(
         is_limit = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
         if is_limit and last(called) in text and listed is not None:
             there = Scope(definitions, owner_of(setting), setting.start_byte)
-            shared = there.text(text_of(listed.named_children[-1]))
+            shared = there.text(syntax.text_of(listed.named_children[-1]))
             break
     return HostLaunch(
         template,
@@ -267,7 +266,7 @@ def _launch(
         shared,
         given,
         constants,
-        {name: text_of(node) for name, node in passed.items()},
+        {name: syntax.text_of(node) for name, node in passed.items()},
     )
 
 
@@ -322,7 +321,7 @@ def _arguments(
     given: dict[str, Text] = {}
     constants: dict[str, int] = {}
     for name, node in pairs:
-        text = text_of(node)
+        text = syntax.text_of(node)
         value = scope.text(text)
         if isinstance(value, int) and len(given) + 1 < len(pairs):
             kept, scope.known = scope.known, {**scope.known, text: term_of(name)}

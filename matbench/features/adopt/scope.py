@@ -62,8 +62,9 @@ def definitions(root: Node) -> Iterator[Definition]:
         elif not is_constant and node.parent is not None:  # what surrounds those may be large
             is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
         if name is not None and value is not None:
+            text = syntax.text_of(value).replace("\\ ", "").strip()  # without continued lines
             named, at = syntax.text_of(name), node.start_byte
-            yield Definition(named, text_of(value), at, owner_of(node), is_constant, parameters)
+            yield Definition(named, text, at, owner_of(node), is_constant, parameters)
 
 
 def _first(node: Node, *names: str) -> Node | None:
@@ -86,11 +87,6 @@ def owner_of(node: Node) -> int:
     """Where the function that contains a node begins; 0 outside of functions."""
     outer = function_around(node)
     return outer.start_byte + 1 if outer is not None else 0
-
-
-def text_of(node: Node) -> str:
-    """The text of a node, without continued lines."""
-    return syntax.text_of(node).replace("\\ ", "").strip()
 
 
 def last(name: str) -> str:
@@ -169,7 +165,7 @@ class Scope:
         self.steps = self.steps + 1 if depth else 0
         if self.steps > _MOST_STEPS:
             return None
-        text, kind = text_of(node), node.type
+        text, kind = syntax.text_of(node), node.type
         if text in self.known:
             return self.known[text]
         parts = node.named_children

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.features.adopt.arithmetic import Term, Text, combined, replaced, term_of
 from matbench.features.adopt.guess import Guess
 from matbench.features.adopt.hints import Hints, HostLaunch
 from matbench.features.adopt.names import USUAL
@@ -157,19 +157,19 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
     firsts = ([*hints.tiles.get(axis, ()), None][0] for axis in "xy")
     # A tile along an axis, if it does not depend on the block.
     x, y = (t if t and {*itertools.chain(*t.products)} <= params.keys() else None for t in firsts)
-    names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
-    names |= {name: number(value) for name, value in hints.constants.items()}
-    named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
+    swept = {name: name for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
+    names: dict[str, Text] = {**swept, **hints.constants}
+    named = [term_of(text) for name, text in names.items() if _OF_THREAD.fullmatch(name)]
     blocks: Iterable[tuple[Term | None, ...]]
     if hints.threads == "x":
         both = [combined(named[0], "*", named[1])] if len(named) > 1 else []
         in_line = _over(combined(x, "*", y), [*both, *named])
-        blocks = ((n,) for n in (hints.bounds, *in_line, x, y, number(256), number(1024)))
+        blocks = ((n,) for n in (hints.bounds, *in_line, x, y, term_of(256), term_of(1024)))
     else:
         own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
         across, down = ([*shares, *named] for shares in own)
         planes = itertools.product(_over(x or y, across), _over(y or x, down))
-        blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+        blocks = (*planes, *((term_of(side), term_of(side)) for side in (16, 32)))
     axes = "xyz".index(hints.threads[-1]) + 1
     texts = ([side.text for side in block if side is not None] for block in blocks)
     guessed = [
@@ -216,7 +216,7 @@ def _shared(hints: Hints, block: Sides) -> list[Text]:
         return [0]
     given = [launch.shared for launch in hints.launches if launch.block == block if launch.shared]
     item = ITEM_BYTES.get(hints.shared, 4)
-    tiles: Term | None = number(2 * item)
+    tiles: Term | None = term_of(2 * item)
     for side in block:
         tiles = combined(tiles, "*", term_of(side))
     first = [tiles.text] if tiles is not None else []

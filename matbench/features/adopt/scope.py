@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.features.adopt.arithmetic import Term, Text, combined, replaced, term_of
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Scope:
             return self._called(node, depth + 1)
         if kind == "sizeof_expression":
             name = text.removeprefix("sizeof").strip("( )")
-            return number(ITEM_BYTES.get(self.values.get(name, name), 4))
+            return term_of(ITEM_BYTES.get(self.values.get(name, name), 4))
         if "_expression" in kind and kind != "field_expression":
             return self._computed(node, [self.of(part, depth + 1) for part in parts])
         return self._named(text, depth + 1)
@@ -187,7 +187,7 @@ class Scope:
     def _computed(self, node: Node, values: list[Term | None]) -> Term | None:
         """The value of an operator."""
         if node.type in ("binary_expression", "unary_expression"):
-            a, b = [number(0), *values][-2:]
+            a, b = [term_of(0), *values][-2:]
             return combined(a, syntax.text_of(node.children[-2 if len(values) > 1 else 0]), b)
         known = [value for value in values if value is not None]
         if node.type != "conditional_expression" or len(known) < 3:
@@ -201,7 +201,7 @@ class Scope:
         """The value of a name; sizes keep those of BLAS."""
         of, _, axis = text.rpartition(".")
         if text in ("true", "false"):
-            return number(int(text == "true"))
+            return term_of(int(text == "true"))
         for name in (text, last(text)):
             if name in self.values:
                 return self.term(self.values[name], depth)
@@ -225,7 +225,7 @@ class Scope:
         if not values or len(values) < len(found) or depth > _DEEPEST:
             return None
         if len(values) == 2 and name.replace("_", "").lower() in _CEIL_DIV:
-            above = combined(combined(values[0], "+", values[1]), "-", number(1))
+            above = combined(combined(values[0], "+", values[1]), "-", term_of(1))
             return combined(above, "/", values[1])
         if name in self.functions:
             definition, kept = self.functions[name], self.known
@@ -247,4 +247,4 @@ def _literal(text: str) -> Term | None:
         value = int(digits.rstrip("ul"), 16) if is_hexadecimal else float(digits.rstrip("ulf"))
     except ValueError:
         return None
-    return number(int(value)) if value == int(value) else None
+    return term_of(int(value)) if value == int(value) else None

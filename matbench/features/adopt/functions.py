@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
-
-import msgspec
 
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
@@ -21,31 +18,11 @@ from matbench.errors import CaseError, LackingError, UsageError
 from matbench.features.adopt import arguments, probing
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.scope import last
-from matbench.features.adopt.subjects import build_keys, includers, macros
-from matbench.kernelfile import (
-    catalogue,
-    front_matter,
-    includes,
-    python_file,
-    signature,
-    sweep,
-    syntax,
-)
+from matbench.features.adopt.subjects import as_kernel, build_keys, candidates, macros
+from matbench.kernelfile import catalogue, front_matter, includes, python_file, signature, sweep
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, NULL, HostReader
-from matbench.kernelfile.signature import Signature
-from matbench.model import (
-    STORAGE,
-    Case,
-    DeviceInfo,
-    Kernel,
-    Layout,
-    Parameter,
-    Precision,
-    Problem,
-    Transpose,
-)
+from matbench.model import Case, DeviceInfo, Kernel, Layout, Precision, Problem, Transpose
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.show.table import grouped
@@ -150,7 +127,7 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     fixed = {**given, "entry": f"{ON_HOST}{entry}"}
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
     listed = [p for p in function.parameters if p.type not in HANDLES]
-    taken = _as_kernel(function)
+    taken = as_kernel(function)
     used = {parameter.name for parameter in taken.parameters}
     read = partial(front_matter.parse, bare.encode(), str(path), path, None)
 
@@ -176,67 +153,6 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     words = f"computes {_product(kernel)} when called with {called}; right at all sizes tried"
     where = " and ".join(way.get("launch", {}).get("where", ()))
     return Adopted(entry, way, f"{titled} {words}{where and f', with {where}'}")
-
-
-def candidates(source: str, kernels: Iterable[str] = ()) -> list[str]:
-    """The functions on the host of a source that may compute a product of matrices, with template
-    arguments that the source has; of a source with `kernels`, those that launch one, directly or
-    not, the closest first."""
-    code = syntax.expanded(source)
-    functions = [
-        function
-        for function in signature.host_functions(source)
-        if sum(parameter.pointer for parameter in _as_kernel(function).parameters) == 3
-    ]
-    if reached := [*map(last, kernels)]:
-        nodes = [n for n in syntax.walk(syntax.parse(code)) if n.type == "function_definition"]
-        words = {
-            last(syntax.text_of(signature.name_of(node))): {
-                *re.findall(r"\w+", syntax.text_of(syntax.fields(node, "body")))
-            }
-            for node in nodes
-        }
-        for name in reached:
-            reached += [other for other in words if name in words[other] and other not in reached]
-        functions = [one for one in functions if last(one.name) in reached]
-        functions.sort(key=lambda one: reached.index(last(one.name)))
-    return [_instantiated(function, code) for function in functions]
-
-
-def callers(
-    path: Path, bare: str, kernels: Sequence[str], given: Mapping[str, Any]
-) -> Iterator[tuple[Path, str, str]]:
-    """The functions on the host that may compute a product with one of the kernels: the file and
-    its text, and the function's name; of files that include this one first, as a header may need
-    what stands above it there."""
-    for source, text in (*includers(path), (path, bare)):
-        folders = build_keys(text, source, given).get("include_dirs", ())
-        included = includes.texts(includes.find_includes(text, source, folders))
-        for name in candidates("\n".join([text, *included]), kernels):
-            yield source, text, name
-
-
-def _instantiated(function: Signature, code: str) -> str:
-    """The function's name with template arguments: those of a use of it, if it needs any."""
-    for listed in re.findall(rf"\b{last(function.name)}\s*<([^;(){{}}]*)>\s*\(", code):
-        given = signature.pieces(listed)
-        kinds = [signature.resolved(text, {}) for text in given]
-        if function.template and all(k in signature.SCALARS or k.isdigit() for k in kinds):
-            return f"{function.name}<{', '.join(given)}>"
-    return signature.suggested(function)
-
-
-def _as_kernel(function: Signature) -> Signature:
-    """The parameters as a kernel would have them: without handles, addresses of numbers, and
-    pointers that are not needed."""
-    taken = [p for p in function.parameters if p.type not in HANDLES]
-    reals = [p for p in taken if p.pointer and "int" not in STORAGE.get(p.type, "")]
-    if len(reals) == 3:  # those to whole numbers are for something else
-        taken = [p for p in taken if not p.pointer or p in reals]
-    for i, parameter in enumerate(taken):
-        if any(name in parameter.name.lower() for name in ("alpha", "beta")) and parameter.pointer:
-            taken[i] = Parameter("float", parameter.name, False)
-    return msgspec.structs.replace(function, parameters=tuple(taken))
 
 
 def _said(**keys: Any) -> dict[str, Any]:

@@ -134,14 +134,12 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     for launch in reversed(found):
         known |= launch.settings
     values = {n: s.text(n) for s in scopes for n in s.values if n in s.constants & used}
+    declared = {syntax.declared(p): syntax.text_of(p) for p in signature.parameter_nodes(entry)}
+    constant = (name for name, text in declared.items() if re.match(r"[^*]*\bconst\b", text))
     return Hints(
         body=body,
         constants={n: v for n, v in values.items() if isinstance(v, int) and 0 < v <= _MOST},
-        constant_pointers=frozenset(
-            syntax.text_of(syntax.declared(node))
-            for node in signature.parameter_nodes(entry)
-            if re.search(r"\bconst\b", syntax.text_of(node).partition("*")[0])
-        ),
+        constant_pointers=frozenset(map(syntax.text_of, constant)),
         blocks="".join(axis for axis in "xyz" if re.search(rf"\bblockIdx\.{axis}\b", body)),
         threads="".join(axis for axis in "xyz" if re.search(rf"\bthreadIdx\.{axis}\b", body)),
         tiles={axis: _distinct(tile for of, tile, _ in places if of == axis) for axis in "xy"},
@@ -259,15 +257,9 @@ def _launch(
             there = Scope(definitions, owner_of(setting), setting.start_byte)
             shared = there.text(syntax.text_of(listed.named_children[-1]))
             break
-    return HostLaunch(
-        template,
-        scope.sides(grid) if passed else (),
-        scope.sides(block),
-        shared,
-        given,
-        constants,
-        {name: syntax.text_of(node) for name, node in passed.items()},
-    )
+    plane = scope.sides(grid) if passed else ()
+    words = {name: syntax.text_of(node) for name, node in passed.items()}
+    return HostLaunch(template, plane, scope.sides(block), shared, given, constants, words)
 
 
 def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str]:

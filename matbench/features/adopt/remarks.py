@@ -88,12 +88,10 @@ def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     if trials.hints.mentions(PRINTS):
         yield "prints on the device, which takes most of its time; remove `printf`"
     yield from _restriction(trials, guess)
-    pointers = [p.name for p in trials.function.parameters if p.pointer]
-    whole = (
-        launch
-        for launch in trials.hints.launches
-        if not any("+" in launch.passed.get(name, "+") for name in pointers)  # not of parts
-    )
+    names = [p.name for p in trials.function.parameters if p.pointer]
+    launched = trials.hints.launches
+    # Not those that are passed parts of matrices.
+    whole = [one for one in launched if not any("+" in one.passed.get(name, "+") for name in names)]
     for (file, line), readings in grouped(whole, lambda one: (one.file, one.line)).items():
         found = [_mistake(trials, guess, launch) for launch in readings]
         if all(found):

@@ -158,10 +158,9 @@ def _guesses(trials: AdoptTrials) -> Iterator[Guess]:
     calls = arguments.calls(function, known) if args is None else [tuple(args)]
     alike = grouped(calls, lambda call: renamed(call, dict.fromkeys("MNK", ""))).values()
     constants = trials.subject.constants
-    ways = [
-        way._replace(params={name: constants.get(name, n) for name, n in way.params.items()})
-        for way in launches(function, known, trials.given.get("launch", {}).get("block", ()))
-    ]
+    ways = launches(function, known, trials.given.get("launch", {}).get("block", ()))
+    chosen = [{name: constants.get(name, n) for name, n in way.params.items()} for way in ways]
+    ways = [way._replace(params=params) for way, params in zip(ways, chosen, strict=True)]
     trials.open(ways[0]._replace(args=calls[0]))
     later: list[Guess] = []  # the author's launch may be one of square products only
     is_found = False
@@ -303,10 +302,8 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
             if trials.failures or len(trials.built) >= _MOST_BUILDS:
                 break
             # With each size an odd multiple of its step, so that larger tiles do not fit.
-            odd = {
-                axis: step * (getattr(guess.problem, axis) // step | 1)
-                for axis, step in (steps | dict.fromkeys(bound, other)).items()
-            }
+            wanted = steps | dict.fromkeys(bound, other)
+            odd = {axis: n * (getattr(guess.problem, axis) // n | 1) for axis, n in wanted.items()}
             if trials.is_right(one.with_value(name, other), guess.sized(**odd)):
                 names |= dict.fromkeys(bound, name)
                 guess = one._replace(varied=(*guess.varied, name))

@@ -1,4 +1,5 @@
-"""The kernels of a file without front matter, with what is known of the file around them."""
+"""The kernels of a file without front matter, with what is known of the file around them, and its
+functions on the host."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ from msgspec.structs import replace
 from matbench.errors import MatbenchError, UsageError
 from matbench.features.adopt.scope import Scope, definition_of, definitions, last
 from matbench.kernelfile import includes, signature, syntax
+from matbench.kernelfile.host_file import HANDLES
 from matbench.kernelfile.signature import Signature, TemplateParameter
 from matbench.kernelfile.unpacking import unpacked
-from matbench.model import Included
+from matbench.model import STORAGE, Included, Parameter
 
 #: How many files near a kernel's are searched for its launches, how much of each, and how many that
 #: have some are read.
@@ -127,6 +129,61 @@ def _completed(
     missing |= {n: v for n, v in constants.items() if n not in {p.name for p in function.template}}
     macros = (TemplateParameter(MACRO, n, str(t) if t else None) for n, t in missing.items())
     return replace(function, template=(*function.template, *macros))
+
+
+def candidates(source: str, kernels: Iterable[str] = ()) -> list[str]:
+    """The functions on the host of a source that may compute a product of matrices, with template
+    arguments that the source has; of a source with `kernels`, those that launch one, directly or
+    not, the closest first."""
+    code = syntax.expanded(source)
+    taken = [(one, as_kernel(one).parameters) for one in signature.host_functions(source)]
+    functions = [one for one, given in taken if sum(p.pointer for p in given) == 3]
+    if reached := [*map(last, kernels)]:
+        nodes = [n for n in syntax.walk(syntax.parse(code)) if n.type == "function_definition"]
+        names = [last(syntax.text_of(signature.name_of(node))) for node in nodes]
+        bodies = (syntax.text_of(syntax.fields(node, "body")) for node in nodes)
+        words = dict(zip(names, (re.findall(r"\w+", body) for body in bodies), strict=True))
+        for name in reached:
+            reached += [other for other in words if name in words[other] and other not in reached]
+        functions = [one for one in functions if last(one.name) in reached]
+        functions.sort(key=lambda one: reached.index(last(one.name)))
+    return [_instantiated(function, code) for function in functions]
+
+
+def callers(
+    path: Path, bare: str, kernels: Sequence[str], given: Mapping[str, Any]
+) -> Iterator[tuple[Path, str, str]]:
+    """The functions on the host that may compute a product with one of the kernels: the file and
+    its text, and the function's name; of files that include this one first, as a header may need
+    what stands above it there."""
+    for source, text in (*includers(path), (path, bare)):
+        folders = build_keys(text, source, given).get("include_dirs", ())
+        included = includes.texts(includes.find_includes(text, source, folders))
+        for name in candidates("\n".join([text, *included]), kernels):
+            yield source, text, name
+
+
+def _instantiated(function: Signature, code: str) -> str:
+    """The function's name with template arguments: those of a use of it, if it needs any."""
+    for listed in re.findall(rf"\b{last(function.name)}\s*<([^;(){{}}]*)>\s*\(", code):
+        given = signature.pieces(listed)
+        kinds = [signature.resolved(text, {}) for text in given]
+        if function.template and all(k in signature.SCALARS or k.isdigit() for k in kinds):
+            return f"{function.name}<{', '.join(given)}>"
+    return signature.suggested(function)
+
+
+def as_kernel(function: Signature) -> Signature:
+    """The parameters as a kernel would have them: without handles, addresses of numbers, and
+    pointers that are not needed."""
+    taken = [p for p in function.parameters if p.type not in HANDLES]
+    reals = [p for p in taken if p.pointer and "int" not in STORAGE.get(p.type, "")]
+    if len(reals) == 3:  # those to whole numbers are for something else
+        taken = [p for p in taken if not p.pointer or p in reals]
+    for i, parameter in enumerate(taken):
+        if any(name in parameter.name.lower() for name in ("alpha", "beta")) and parameter.pointer:
+            taken[i] = Parameter("float", parameter.name, False)
+    return replace(function, parameters=tuple(taken))
 
 
 def build_keys(bare: str, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from matbench.features.adopt.subjects import as_kernel, build_keys, candidates, 
 from matbench.kernelfile import catalogue, front_matter, includes, python_file, signature, sweep
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, NULL, HostReader
-from matbench.model import Case, DeviceInfo, Kernel, Layout, Precision, Problem, Transpose
+from matbench.model import Case, DeviceInfo, Kernel, Layout, Problem, Transpose
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.show.table import grouped
@@ -57,8 +57,6 @@ _TILES = {
         _Sizes(((4096, 2048, 256), (2048, 4096, 512), (2048, 2048, 2048)), _OF_2048),
     ],
 }
-#: What a function may round its inputs to without a word.
-_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
 #: What a table need not say.
 _PLAIN = {"transpose": "NN", "layout": "row-major", "beta": 0.0, "precision": "float32"}
 
@@ -79,8 +77,9 @@ def adopt(path: str, device: DeviceOptions) -> bool:
         more = {}, {"result": "float64"}, {"result": "float64", "accumulator": "float32"}
 
     def ways() -> Iterator[list[_Way]]:
+        # Inputs may be rounded to TF32 without a word.
         for precision, extra, order, transpose in itertools.product(
-            _PRECISIONS, more, itertools.permutations(usual), get_args(Transpose)
+            ("float32", "tf32"), more, itertools.permutations(usual), get_args(Transpose)
         ):
             args = {} if [*order] == usual else {"args": [*order]}
             way = args | _said(transpose=transpose, precision=precision) | extra

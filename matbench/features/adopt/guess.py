@@ -81,11 +81,6 @@ class Guess(NamedTuple):
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
     @property
-    def is_batched(self) -> bool:
-        """Whether each product of a batch has blocks of its own."""
-        return "batch" in self.grid
-
-    @property
     def is_sized(self) -> bool:
         """Whether the kernel is passed any size."""
         return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
@@ -199,9 +194,9 @@ class Guess(NamedTuple):
         if self.one:
             parts.append(f"{self.one} = 1 only ({_OF_VECTORS[self.one]})")
         parts += ["column-major"] if self.layout == "column-major" else []
-        parts += ["in batches"] if self.is_batched else []
-        sides = [f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed]
+        parts += ["in batches"] if "batch" in self.grid else []
         if self.fixed:
+            sides = (f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed)
             at = f"at {self.problem.size}" if self.fixed == "MNK" else listed(sides, "and")
             parts.append(f"{at} only")
         elif self.is_square:
@@ -209,9 +204,8 @@ class Guess(NamedTuple):
         elif self.steps:
             texts = [f"{listed(axes, 'and')} of {step}" for step, axes in self.steps.items()]
             parts.append(f"{', '.join(texts).replace(' of', ' multiples of', 1)} only")
-        is_line = len(self.block) == 1
-        parts.append(f"blocks of {self.threads}" if is_line else f"{self.threads} blocks")
-        return ", ".join(parts)
+        blocks = f"blocks of {self.threads}" if len(self.block) == 1 else f"{self.threads} blocks"
+        return ", ".join([*parts, blocks])
 
 
 def others(value: int) -> list[int]:

@@ -259,7 +259,7 @@ def _seen(trials: AdoptTrials, guess: Guess, problem: Problem) -> Guess | None:
 def _sized(trials: AdoptTrials, seen: Guess, calls: list[Args]) -> Guess | None:
     """The guess at different sizes, or only at square ones."""
     unit = whole(seen, trials.hints)
-    batch = _BATCH if seen.is_batched else 1
+    batch = _BATCH if "batch" in seen.grid else 1
     seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
     if not takes_one_size(seen.args):
         depth = max(step for step in range(1, _DEEPEST + 1) if unit % step == 0)
@@ -362,7 +362,7 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
     """The kernel called that way, with a claim if it needs one; or the first check it fails."""
     name, failed = trials.function.name, ""
     more: dict[str, Any] = {"where": guess.where}
-    if guess.is_batched:
+    if "batch" in guess.grid:
         more["batch"] = [4]
     if "beta" in guess.args:
         unread = msgspec.structs.replace(guess.problem, beta=0.0)

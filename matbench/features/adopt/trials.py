@@ -65,7 +65,7 @@ class AdoptTrials:
         self.refused: dict[tuple[str, ...], BuildError] = {}
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
-        #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
+        #: Problems at which a call was wrong, and whether it wrote or read outside a matrix.
         self.missed: list[tuple[Problem, bool]] = []
         #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
         self.nearest: tuple[float, str, Guess | None] = 0.0, "", None
@@ -184,7 +184,8 @@ class AdoptTrials:
         result = self.probe(guess, problem)
         if result is None or (result.share == 1 and not result.spoiled):
             return result is not None
-        self.missed.append((problem, result.is_beyond))
+        is_outside = any("outside" in what for what in result.spoiled)
+        self.missed.append((problem, result.has_nan or is_outside))
         return False
 
     def is_wrong(self, guess: Guess, problem: Problem) -> bool:

@@ -118,8 +118,7 @@ def _results(
     file: str, bare: str, entry: str | None, given: dict[str, Any], constants: Mapping[str, int],
     device: DeviceOptions,
 ) -> list[Adopted]:  # fmt: skip
-    """Find out how to call each kernel of a file, or the function on the host that is named, and
-    say what was found."""
+    """Find out, and say, how each kernel or the named function on the host is called."""
     from matbench.features.adopt import functions, search, subjects
     from matbench.features.adopt.guess import Adopted
     from matbench.kernelfile import front_matter, signature

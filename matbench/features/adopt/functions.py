@@ -108,8 +108,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
 
 
 def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: DeviceInfo) -> Adopted:
-    """Find out how a function on the host of a file is called; `entry` may have template
-    arguments."""
+    """Find out how a function on the host is called; `entry` may have template arguments."""
     titled = f"`{entry}` on the host"
     wanted = signature.entry_named(entry)
     given = build_keys(bare, path, given)

@@ -124,8 +124,7 @@ class Guess(NamedTuple):
         return self._replace(params={**self.params, name: value})
 
     def settled(self) -> Guess:
-        """With the swept constants that are not varied replaced by their values, except by the
-        build."""
+        """With constants that are not varied replaced by their values, except by the build."""
         fixed = {name: n for name, n in self.params.items() if name not in self.varied}
         template, block, grid, [shared] = (
             tuple(replaced(text, fixed) for text in texts)
@@ -138,8 +137,7 @@ class Guess(NamedTuple):
         return self.launched_as(own)
 
     def sized(self, **sides: int) -> Problem:
-        """A problem with other sizes, square if it is only right for those, and with 1 for what
-        must be."""
+        """A problem with other sizes: square if it is only right for those, 1 for what must be."""
         if self.is_square:
             sides = dict.fromkeys(self.axes, sides[self.axes[0]])
         return msgspec.structs.replace(self.problem, **sides | ({self.one: 1} if self.one else {}))

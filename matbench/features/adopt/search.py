@@ -41,9 +41,6 @@ from matbench.records.outcome import Outcome
 from matbench.show.table import grouped
 from matbench.worker.worker import Worker, WorkerPool
 
-#: Trials are not timed and have short deadlines.
-_OPTIONS = Options(timed=False, blocks=False)
-_DEADLINES = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
@@ -81,10 +78,12 @@ _TRANSPOSES: tuple[Transpose, ...] = get_args(Transpose)  # NN, NT, TN, TT
 
 
 def pool() -> WorkerPool:
-    """Workers for trials, which are not timed."""
+    """Workers for trials, which are not timed and have short deadlines."""
     # Its products are small: BLAS's threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return WorkerPool(_OPTIONS, _DEADLINES, builders=max(3, min(8, (os.cpu_count() or 1) // 2)))
+    options, builders = Options(timed=False, blocks=False), (os.cpu_count() or 1) // 2
+    deadlines = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
+    return WorkerPool(options, deadlines, builders=max(3, min(8, builders)))
 
 
 def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) -> Adoption:

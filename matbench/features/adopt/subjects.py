@@ -100,8 +100,8 @@ def subjects(
     for function in chosen[:1] if entry is not None else chosen:
         kinds = (replace(p, type=signature.resolved(p.type, types)) for p in function.parameters)
         plain = replace(function, parameters=tuple(kinds))
-        name, headers = last(function.name), "\n".join(texts)
-        beside = "\n".join(_launching(path, name)) if not _launches(name, source) else ""
+        headers = "\n".join(texts)
+        beside = "\n".join(_launching(path, last(function.name), source))
         known = _completed(plain, source, headers, beside, constants)
         kernels.append(ForeignKernel(bare, path, source, known, headers, beside, given, constants))
     return kernels
@@ -187,8 +187,7 @@ def as_kernel(function: Signature) -> Signature:
 
 
 def build_keys(bare: str, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that are `given`, with the folders of headers and the architecture that the file
-    needs."""
+    """The keys `given`, with the folders of headers and the architecture that the file needs."""
     folders = list(dict.fromkeys([*given.get("include_dirs", ()), *_folders(bare, path)]))
     texts = bare, *includes.texts(includes.find_includes(bare, path, folders))
     keys = {**given, **({"include_dirs": folders} if folders else {})}
@@ -256,19 +255,18 @@ def _texts(included: Iterable[Included]) -> list[str]:
     return [syntax.marked(text, h.name) for h in included for text in includes.texts([h])]
 
 
-def _launches(name: str, text: str) -> bool:
-    return re.search(rf"\b{name}\b[^;{{}}()]*<<<", text) is not None
-
-
-def _launching(path: Path, name: str) -> Iterator[str]:
+def _launching(path: Path, name: str, source: str) -> Iterator[str]:
     """The texts of the nearest files that launch a kernel, and have none of that name themselves,
-    which they would mean, after those of their headers."""
+    which they would mean, after those of their headers; none if its own source launches it."""
+    launch = re.compile(rf"\b{name}\b[^;{{}}()]*<<<")
+    if launch.search(source):
+        return
     file = path.resolve()
     above = file.parent.parent
     near = (file.parent, above, above / "src", above / "kernels")
     many = 0
     for other, text in _others(file, filter(Path.is_dir, dict.fromkeys(near)), _SOURCES):
-        if many == _MOST_LAUNCHING or not _launches(name, text):
+        if many == _MOST_LAUNCHING or not launch.search(text):
             continue
         headers, defined = list[str](), list[Signature]()
         with contextlib.suppress(MatbenchError):

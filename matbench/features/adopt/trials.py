@@ -130,10 +130,8 @@ class AdoptTrials:
         try:
             case = self.case(guess, problem)
             if case.skip is not None:
-                if case.skip.kind in ("requirement", "unavailable"):
-                    raise LackingError(skip_reason(case.skip))
-                self.note(guess, 0.005, skip_reason(case.skip))
-                return None
+                is_lacking = case.skip.kind in ("requirement", "unavailable")
+                raise (LackingError if is_lacking else UsageError)(skip_reason(case.skip))
             self.built.add(build)
             result = self._launched(case, poisoned)
         except BuildError as error:
@@ -189,8 +187,7 @@ class AdoptTrials:
         return False
 
     def is_wrong(self, guess: Guess, problem: Problem) -> bool:
-        """Whether a launch shows that a call is wrong; what other programs may cause shows
-        nothing."""
+        """Whether a launch shows that a call is wrong; what other programs may cause does not."""
         self.renew()
         unfinished = len(self.unfinished)
         result = self.probe(guess, problem)

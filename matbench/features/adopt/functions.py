@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
@@ -30,31 +30,22 @@ from matbench.worker.worker import WorkerPool
 
 #: A table, and the kernel with it.
 _Way = tuple[dict[str, Any], Kernel]
+_Sizes = Sequence[tuple[int, int, int]]
 
 #: How long one call may take, and all from the first one's end, in seconds. A function in Python
 #: may be compiled for each call.
 _IN_PYTHON = 20.0, 20.0
 _ON_HOST = 5.0, 15.0
 
-
-class _Sizes(NamedTuple):
-    """Sizes at which a call must be right, the last one if it is right for squares alone, and the
-    conditions on sizes that follow."""
-
-    sizes: Sequence[tuple[int, int, int]]
-    where: Sequence[str] = ()
-
-
-#: Three different sides, so that the shapes tell the matrices apart; then other shapes.
-_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64), (128, 128, 128)))
-_OF_64, _OF_256 = ([f"{axis} % {step} == 0" for axis in "MNK"] for step in (64, 256))
-_OF_2048 = ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"]
+#: Sizes at which a call must be right, the last one if it is right for squares alone: three
+#: different sides, so that the shapes tell the matrices apart; then other shapes.
+_ANY = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64), (128, 128, 128))
 #: What tiles fit into, on a GPU also several of them side by side.
 _TILES = {
-    "cpu": [_Sizes(((192, 128, 320), (128, 192, 64), (128, 128, 128)), _OF_64)],
+    "cpu": [((192, 128, 320), (128, 192, 64), (128, 128, 128))],
     "gpu": [
-        _Sizes(((768, 512, 1280), (512, 768, 256), (512, 512, 512)), _OF_256),
-        _Sizes(((4096, 2048, 256), (2048, 4096, 512), (2048, 2048, 2048)), _OF_2048),
+        ((768, 512, 1280), (512, 768, 256), (512, 512, 512)),
+        ((4096, 2048, 256), (2048, 4096, 512), (2048, 2048, 2048)),
     ],
 }
 #: What a table need not say.
@@ -93,7 +84,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     result = f" in {kernel.result}" if kernel.result else ""
-    tried = f"right at all {len(_ANY.sizes[:-1])} sizes tried"
+    tried = f"right at all {len(_ANY[:-1])} sizes tried"
     say(f"`{kernel.entry}` computes {_product(kernel)}{result}, where {given}; {tried}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
@@ -165,7 +156,7 @@ def _first_right(
 
     `ways` yields those with the same `args` together. They are `tried` at the last sizes, which
     have the most conditions: at others a function of whole tiles may never end. The right one gets
-    the conditions of the first sizes from which on it is right.
+    the conditions that hold at the first sizes from which on it is right.
     """
     # A case of each table, together if all arguments are the same: leading dimensions differ with
     # the layout.
@@ -199,7 +190,9 @@ def _first_right(
             for way, kernel in _likeliest(left, info, search_s, pool, wrong):
                 if right := [*itertools.takewhile(partial(is_right, kernel), reversed(tried))]:
                     launch = way.get("launch", {})
-                    where = [*launch.get("where", ()), *right[-1].where]
+                    steps = zip("MNK", map(math.gcd, *right[-1]), strict=True)
+                    multiples = [f"{axis} % {step} == 0" for axis, step in steps if step > 1]
+                    where = [*launch.get("where", ()), *multiples]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
                 if partly or wrong[-1].check == "staggered":  # right, unlike the function
@@ -258,9 +251,9 @@ def _wrong_share(outcome: Outcome) -> float:
 
 def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
     """The cases that a call must compute, without those that are skipped, or a square one."""
-    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes.sizes]
+    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes]
     if "beta" in kernel.args:
-        problems.insert(-1, Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
+        problems.insert(-1, Problem(*sizes[0], alpha=2.0, beta=0.5))
     params = {name: values[0] for name, values in kernel.sweep.items()}
     *cases, square = (sweep.case(kernel, problem, params, info) for problem in problems)
     return [case for case in cases if case.skip is None] or [square]

@@ -168,7 +168,7 @@ class Scope:
         text, kind = syntax.text_of(node), node.type
         if text in self.known:
             return self.known[text]
-        parts = node.named_children
+        parts = [child for child in node.named_children if child.type != "comment"]
         if kind in ("parenthesized_expression", "initializer_list", "argument_list"):
             return self.of(parts[0], depth + 1) if len(parts) == 1 else None
         if kind == "cast_expression":

@@ -164,7 +164,7 @@ def _first_right(
     left: Iterator[list[tuple[Case, _Way]]] = itertools.chain.from_iterable(
         grouped(one, lambda pair: pair[0].arguments).values() for one in cased
     )
-    wrong, partly = list[Outcome](), list[str]()
+    wrong: list[Outcome] = []
     options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
         pool.builders.start_own(info)
@@ -178,12 +178,7 @@ def _first_right(
                 return False
             outcomes = map(worker.measure, cases)
             failed = next((one for one in outcomes if one.status != "measured"), None)
-            if failed is not None:
-                wrong.append(failed)
-                first, size = cases[0].problem.size, failed.case.problem.size
-                so = ", so it may keep something" if kernel.kind.is_native else ""
-                words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
-                partly.extend([f"{words}: {outcome_reason(failed)}"] if size != first else [])
+            wrong.extend([] if failed is None else [failed])
             return failed is None
 
         try:
@@ -195,7 +190,13 @@ def _first_right(
                     where = [*launch.get("where", ()), *multiples]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
-                if partly or wrong[-1].check == "staggered":  # right, unlike the function
+                failed, first = wrong[-1], _cases(kernel, tried[-1], info)[0].problem.size
+                size = failed.case.problem.size
+                if size != first:
+                    so = ", so it may keep something" if kernel.kind.is_native else ""
+                    words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
+                    return None, f"{words}: {outcome_reason(failed)}"
+                if failed.check == "staggered":  # right, unlike the function
                     left = iter(())
                     break
         except LackingError as error:
@@ -204,7 +205,7 @@ def _first_right(
         return None, "has no parameters to pass matrices to"
     late = " (not all calls were tried)" if next(left, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
-    return None, next(iter(partly), f"no call is right; closest: {closest}{late}")
+    return None, f"no call is right; closest: {closest}{late}"
 
 
 def _likeliest(

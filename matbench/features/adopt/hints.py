@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.features.adopt.arithmetic import Term, Text, term_of
 from matbench.features.adopt.names import implied, size_of
-from matbench.features.adopt.scope import (
-    ITEM_BYTES,
-    Definition,
-    Scope,
-    bare,
-    definition_of,
-    definitions,
-    function_around,
-    last,
-    owner_of,
-)  # fmt: skip
+from matbench.features.adopt.scope import ITEM_BYTES, Definition, Scope, bare, definitions, last
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -116,7 +106,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]
-    scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
+    scopes = [Scope(given, node) for node in nodes]
     for helper, scope in zip(nodes[1:], scopes[1:], strict=True):
         scope.values |= _called_with(signature.function(helper), calls)
     texts = headers, syntax.marked(source), beside
@@ -155,6 +145,13 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
         settings={name: known.get(name, 1) for name in _settings(function)},
         is_wide=any(map(_VECTORS.search, (body, *called))),
     )
+
+
+def definition_of(root: Node, function: Signature) -> Node | None:
+    """The node that defines a kernel, if the parser sees it."""
+    nodes = signature.entries(root)
+    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
+    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
 
 
 def _helpers(root: Node, entry: Node) -> Iterator[Node]:
@@ -232,7 +229,8 @@ def _launch(
     configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
     if not configurations:
         return None
-    scope, outer = Scope(definitions, owner_of(call), call.start_byte), function_around(call)
+    scope = Scope(definitions, call)
+    outer = scope.function
     if outer and outer.parent and outer.parent.type == "template_declaration":
         around = signature.function(outer)  # with what another function gives it
         unknown = {p.name: "" for p in around.template if p.default is None}
@@ -254,8 +252,7 @@ def _launch(
         text, listed = syntax.text_of(setting), syntax.fields(setting, "arguments")
         is_limit = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
         if is_limit and last(called) in text and listed is not None:
-            there = Scope(definitions, owner_of(setting), setting.start_byte)
-            shared = there.text(syntax.text_of(listed.named_children[-1]))
+            shared = Scope(definitions, setting).text(syntax.text_of(listed.named_children[-1]))
             break
     plane = scope.sides(grid) if passed else ()
     words = {name: syntax.text_of(node) for name, node in passed.items()}

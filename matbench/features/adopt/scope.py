@@ -11,7 +11,6 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from matbench.kernelfile.signature import Signature
 
 ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16, "char": 1}
 #: Functions of libraries that divide and round up.
@@ -63,30 +62,21 @@ def definitions(root: Node) -> Iterator[Definition]:
             is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
         if name is not None and value is not None:
             text = syntax.text_of(value).replace("\\ ", "").strip()  # without continued lines
-            named, at = syntax.text_of(name), node.start_byte
-            yield Definition(named, text, at, owner_of(node), is_constant, parameters)
+            named, owner = syntax.text_of(name), _begin(_function_around(node))
+            yield Definition(named, text, node.start_byte, owner, is_constant, parameters)
 
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
 
 
-def definition_of(root: Node, function: Signature) -> Node | None:
-    """The node that defines a kernel, if the parser sees it."""
-    nodes = signature.entries(root)
-    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
-    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
-
-
-def function_around(node: Node) -> Node | None:
-    """The function that contains a node."""
+def _function_around(node: Node) -> Node | None:
     return next((n for n in syntax.parents(node) if n.type == "function_definition"), None)
 
 
-def owner_of(node: Node) -> int:
-    """Where the function that contains a node begins; 0 outside of functions."""
-    outer = function_around(node)
-    return outer.start_byte + 1 if outer is not None else 0
+def _begin(function: Node | None) -> int:
+    """Where a function begins; 0 outside of functions."""
+    return function.start_byte + 1 if function is not None else 0
 
 
 def last(name: str) -> str:
@@ -109,20 +99,20 @@ def bare(node: Node) -> Node:
 
 
 class Scope:
-    """Evaluates expressions as they are meant at `at`, in the function that begins at `owner`.
+    """Evaluates expressions as they are meant at a node, in its `function` if there is one.
 
-    `is_kernel`: names without a value stand for themselves.
+    If that is a function itself, a kernel's, names without a value stand for themselves.
     """
 
-    def __init__(
-        self, given: Sequence[Definition], owner: int, at: int, *, is_kernel: bool = False
-    ) -> None:
+    def __init__(self, given: Sequence[Definition], node: Node) -> None:
+        self.is_kernel = node.type == "function_definition"
+        self.function = node if self.is_kernel else _function_around(node)
+        owner, at = _begin(self.function), node.end_byte if self.is_kernel else node.start_byte
         seen = [d for d in given if d.owner == 0 or (d.owner == owner and d.at < at)]
         seen.sort(key=lambda definition: definition.owner > 0)  # a function's own come last
         self.constants = {d.name for d in seen if d.is_constant and d.parameters is None}
         self.values = {d.name: d.text for d in seen if d.parameters is None}
         self.functions = {d.name: d for d in seen if d.parameters is not None}
-        self.is_kernel = is_kernel
         #: The terms that stand for texts.
         self.known: dict[str, Term] = {}
         self.steps = 0

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.adopt.scope import Scope, definition_of, definitions, last
+from matbench.features.adopt.hints import definition_of
+from matbench.features.adopt.scope import Scope, definitions, last
 from matbench.kernelfile import includes, signature, syntax
 from matbench.kernelfile.host_file import HANDLES
 from matbench.kernelfile.signature import Signature, TemplateParameter
@@ -123,7 +124,8 @@ def _completed(
     for node in syntax.walk(root):
         name = syntax.declared(node) if "declarat" in node.type else syntax.fields(node, "name")
         known.add(syntax.text_of(name))
-    scope = Scope([*definitions(syntax.parse(syntax.expanded(beside)))], 0, 0)
+    near = syntax.parse(syntax.expanded(beside))
+    scope = Scope([*definitions(near)], near)
     given = {name: scope.text(name) for name in sorted({*map(syntax.text_of, names)} - known)}
     missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
     missing |= {n: v for n, v in constants.items() if n not in {p.name for p in function.template}}

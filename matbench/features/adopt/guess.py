@@ -16,6 +16,7 @@ from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import Layout, Problem, Transpose
+from matbench.show.table import grouped
 
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
@@ -105,10 +106,8 @@ class Guess(NamedTuple):
     @property
     def steps(self) -> dict[int, list[str]]:
         """The sizes that must be multiples of a number, by the number."""
-        axes: dict[int, list[str]] = {}
-        for axis, step in self.multiples.items():
-            axes.setdefault(self.params[step] if isinstance(step, str) else step, []).append(axis)
-        return axes
+        steps = {axis: expressions.whole(n, self.params) for axis, n in self.multiples.items()}
+        return grouped(steps, steps.__getitem__)
 
     @property
     def factors(self) -> tuple[float, float]:

@@ -107,8 +107,8 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     given = [*(d for d in above if not d.owner), *definitions(root)]
     calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]
     scopes = [Scope(given, node) for node in nodes]
-    for helper, scope in zip(nodes[1:], scopes[1:], strict=True):
-        scope.values |= _called_with(signature.function(helper), calls)
+    for scope in scopes[1:]:
+        scope.values |= _called_with(signature.function(scope.node), calls)
     texts = headers, syntax.marked(source), beside
     found = launches("\n".join(map(syntax.expanded, texts)), function)
     # A block's side, by name or in a launch; one parameter is left for a size.
@@ -118,7 +118,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
     sides = sides if len(sides) < len(numbers) else frozenset()
     names = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
-    places = [*_places(nodes, scopes, names)]
+    places = [*_places(scopes, names)]
     defaults = ((name, scopes[0].text(text)) for name, text in function.defaults.items())
     known = {name: value for name, value in defaults if isinstance(value, int)}
     for launch in reversed(found):
@@ -168,9 +168,7 @@ def _helpers(root: Node, entry: Node) -> Iterator[Node]:
             yield pending[-1]
 
 
-def _places(
-    nodes: Sequence[Node], scopes: Sequence[Scope], known: set[str]
-) -> Iterator[tuple[str, Term, Term | None]]:
+def _places(scopes: Sequence[Scope], known: set[str]) -> Iterator[tuple[str, Term, Term | None]]:
     """For sums that contain `blockIdx`: its axis, what multiplies it, and what multiplies
     `threadIdx`; of these products, only factors that are `known`."""
 
@@ -180,8 +178,8 @@ def _places(
                 return Term({tuple(name for name in names if name in known): many})
         return None
 
-    for node, scope in zip(nodes, scopes, strict=True):
-        pending = [node]
+    for scope in scopes:
+        pending = [scope.node]
         while pending:
             inner = pending.pop()
             is_sum = inner.type in ("binary_expression", "call_expression", "identifier")

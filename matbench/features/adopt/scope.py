@@ -105,7 +105,7 @@ class Scope:
     """
 
     def __init__(self, given: Sequence[Definition], node: Node) -> None:
-        self.is_kernel = node.type == "function_definition"
+        self.node, self.is_kernel = node, node.type == "function_definition"
         self.function = node if self.is_kernel else _function_around(node)
         owner, at = _begin(self.function), node.end_byte if self.is_kernel else node.start_byte
         seen = [d for d in given if d.owner == 0 or (d.owner == owner and d.at < at)]

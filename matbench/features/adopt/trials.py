@@ -119,9 +119,7 @@ class AdoptTrials:
             raise MatbenchError(error.reason) from None  # not the kernel's fault
         self.end_s = time.monotonic() + self.search_s
 
-    def probe(
-        self, guess: Guess, problem: Problem, *, poisoned: bool = False
-    ) -> ProbeResult | None:
+    def probe(self, guess: Guess, problem: Problem, poisoned: bool = False) -> ProbeResult | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
         build = self.build(guess)
         is_exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE

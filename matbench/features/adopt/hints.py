@@ -9,12 +9,13 @@ text, so callers verify it by trial.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.features.adopt.arithmetic import Term, Text, term_of
 from matbench.features.adopt.names import implied, size_of
-from matbench.features.adopt.scope import ITEM_BYTES, Definition, Scope, bare, definitions, last
+from matbench.features.adopt.scope import ITEM_BYTES, Scope, bare, definition_of, definitions, last
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -147,13 +148,6 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     )
 
 
-def definition_of(root: Node, function: Signature) -> Node | None:
-    """The node that defines a kernel, if the parser sees it."""
-    nodes = signature.entries(root)
-    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
-    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
-
-
 def _helpers(root: Node, entry: Node) -> Iterator[Node]:
     """The device functions of the file that the entry calls, directly or not."""
     helpers = {}
@@ -208,11 +202,11 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
     root = syntax.parse(code)
     kinds = ("call_expression", "template_instantiation")
     calls = [node for node in syntax.walk(root) if node.type in kinds]
-    given = [*definitions(root)]
+    scope_at = partial(Scope, [*definitions(root)])
     distinct: dict[str, HostLaunch] = {}
     for settings in (_settings(function), []):
         for call in calls:
-            launch = _launch(call, calls, given, function, settings)
+            launch = _launch(call, calls, scope_at, function, settings)
             if launch is not None:
                 file, line = syntax.place_of(code, call)
                 distinct.setdefault(repr(launch), launch._replace(file=file, line=line))
@@ -220,14 +214,14 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
 
 
 def _launch(
-    call: Node, calls: Sequence[Node], definitions: Sequence[Definition], function: Signature,
+    call: Node, calls: Sequence[Node], scope_at: Callable[[Node], Scope], function: Signature,
     settings: Sequence[str],
 ) -> HostLaunch | None:  # fmt: skip
     """What a call says in terms of the kernel's parameters, if it launches the function."""
     configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
     if not configurations:
         return None
-    scope = Scope(definitions, call)
+    scope = scope_at(call)
     outer = scope.function
     if outer and outer.parent and outer.parent.type == "template_declaration":
         around = signature.function(outer)  # with what another function gives it
@@ -250,7 +244,7 @@ def _launch(
         text, listed = syntax.text_of(setting), syntax.fields(setting, "arguments")
         is_limit = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
         if is_limit and last(called) in text and listed is not None:
-            shared = Scope(definitions, setting).text(syntax.text_of(listed.named_children[-1]))
+            shared = scope_at(setting).text(syntax.text_of(listed.named_children[-1]))
             break
     plane = scope.sides(grid) if passed else ()
     words = {name: syntax.text_of(node) for name, node in passed.items()}

@@ -11,6 +11,8 @@ from matbench.kernelfile import signature, syntax
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from matbench.kernelfile.signature import Signature
+
 
 ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16, "char": 1}
 #: Functions of libraries that divide and round up.
@@ -68,6 +70,13 @@ def definitions(root: Node) -> Iterator[Definition]:
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
+
+
+def definition_of(root: Node, function: Signature) -> Node | None:
+    """The node that defines a kernel, if the parser sees it."""
+    nodes = signature.entries(root)
+    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
+    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
 
 
 def _function_around(node: Node) -> Node | None:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from matbench.errors import MatbenchError, UsageError
-from matbench.features.adopt.hints import definition_of
-from matbench.features.adopt.scope import Scope, definitions, last
+from matbench.features.adopt.scope import Scope, definition_of, definitions, last
 from matbench.kernelfile import includes, signature, syntax
 from matbench.kernelfile.host_file import HANDLES
 from matbench.kernelfile.signature import Signature, TemplateParameter

@@ -40,20 +40,10 @@ class Term(NamedTuple):
         signed = [f"{'-' if many < 0 else '+'} {_product(of, many)}" for of, many in ordered]
         return re.sub(r"^\+ |^(-) ", r"\1", " ".join(signed))
 
-    @property
-    def factor(self) -> str:
-        """The term as an operand of a division."""
-        return _factor(str(self.text))
-
-
-def number(value: int) -> Term:
-    """A number as a term."""
-    return Term({(): value} if value else {})
-
 
 def term_of(text: Text) -> Term:
-    """An expression of front matter as a term."""
-    return number(text) if isinstance(text, int) else Term({(text,): 1})
+    """A number, or an expression of front matter, as a term."""
+    return Term({(): text} if text else {}) if isinstance(text, int) else Term({(text,): 1})
 
 
 def replaced(text: Text, values: Mapping[str, Text]) -> Text:
@@ -72,7 +62,7 @@ def combined(a: Term | None, sign: str, b: Term | None) -> Term | None:
     if sign in _OF_NUMBERS:
         return _compared(a, sign, b)
     if sign in ("<<", ">>"):
-        power = number(1 << b.number) if b.number is not None and 0 <= b.number < 32 else None
+        power = term_of(1 << b.number) if b.number is not None and 0 <= b.number < 32 else None
         return combined(a, "*" if sign == "<<" else "/", power)
     products = Counter(a.products)
     if sign in ("+", "-"):
@@ -96,8 +86,9 @@ def _product(names: tuple[str, ...], many: int) -> str:
     return " * ".join([str(abs(many)), *map(_factor, names)])
 
 
-def _factor(text: str) -> str:
-    return text if re.fullmatch(r"\w+|\w*\([^()]*\)", text) else f"({text})"
+def _factor(text: Text) -> str:
+    """An operand of a product or a division."""
+    return str(text) if re.fullmatch(r"\w+|\w*\([^()]*\)", str(text)) else f"({text})"
 
 
 def _compared(a: Term, sign: str, b: Term) -> Term | None:
@@ -105,17 +96,17 @@ def _compared(a: Term, sign: str, b: Term) -> Term | None:
     `(a + b - 1) / b` is rounded up."""
     if a.number is not None and b.number is not None:
         is_defined = b.number or sign not in "/%"
-        return number(int(_OF_NUMBERS[sign](a.number, b.number))) if is_defined else None
+        return term_of(int(_OF_NUMBERS[sign](a.number, b.number))) if is_defined else None
     if sign != "/":
-        text = f"{a.factor} {sign} {b.factor}"
+        text = f"{_factor(a.text)} {sign} {_factor(b.text)}"
         return term_of(text if sign == "%" else f"({text})")
     if len(b.products) == 1:
         [(divisor, many)] = b.products.items()
         counts = [(Counter(of), n) for of, n in a.products.items()]
         if all(of >= Counter(divisor) and n % many == 0 for of, n in counts):
             return Term({tuple((of - Counter(divisor)).elements()): n // many for of, n in counts})
-    over = combined(combined(a, "-", b), "+", number(1))
+    over = combined(combined(a, "-", b), "+", term_of(1))
     if over is not None and len(over.products) < len(a.products):
         return term_of(f"ceil_div({over.text}, {b.text})")
     is_product = len(a.products) == 1 and re.fullmatch(r"\w+( \* \w+)*", str(a.text))
-    return term_of(f"{a.text if is_product else a.factor} // {b.factor}")
+    return term_of(f"{a.text if is_product else _factor(a.text)} // {_factor(b.text)}")

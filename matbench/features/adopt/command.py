@@ -115,15 +115,10 @@ def _constant(text: str) -> tuple[str, int]:
 
 
 def _results(
-    file: str,
-    bare: str,
-    entry: str | None,
-    given: dict[str, Any],
-    constants: Mapping[str, int],
+    file: str, bare: str, entry: str | None, given: dict[str, Any], constants: Mapping[str, int],
     device: DeviceOptions,
-) -> list[Adopted]:
-    """Find out how to call each kernel of a file, or the function on the host that is named, and
-    say what was found."""
+) -> list[Adopted]:  # fmt: skip
+    """Find out, and say, how each kernel or the named function on the host is called."""
     from matbench.features.adopt import functions, search, subjects
     from matbench.features.adopt.guess import Adopted
     from matbench.kernelfile import front_matter, signature
@@ -138,7 +133,7 @@ def _results(
         return [adopted]
     results: list[Adopted] = []
     names = [entry] if entry else [function.name for function in signature.functions(bare)]
-    if names or not functions.candidates(bare):
+    if names or not subjects.candidates(bare):
         kernels = subjects.subjects(bare, path, entry, given, constants)
         info = device.choose()
         with Interruption() as interruption, search.pool() as pool, progress(None) as display:
@@ -148,7 +143,7 @@ def _results(
                 try:
                     adopted = search.adopt(kernel, pool.worker(info))
                 except UsageError as error:
-                    if not any(functions.callers(path, bare, names, given)):
+                    if not any(subjects.callers(path, bare, names, given)):
                         raise
                     adopted = Adopted(kernel.function.name, None, str(error))
                 results.append(adopted)
@@ -159,7 +154,7 @@ def _results(
                     say(f"note: {note}")
         interruption.exit(len(results), len(kernels), "kernels")
     if not any(result.table for result in results):
-        for source, text, name in itertools.islice(functions.callers(path, bare, names, given), 1):
+        for source, text, name in itertools.islice(subjects.callers(path, bare, names, given), 1):
             result = functions.on_host(source, text, name, on_host, device.choose())
             results.append(result._replace(file="" if source == path else str(source)))
             say(result.words)

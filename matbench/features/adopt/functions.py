@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
-
-import msgspec
+from typing import Any, get_args
 
 from matbench.bench.options import Deadlines, Options
 from matbench.cli.console import say
@@ -21,31 +18,11 @@ from matbench.errors import CaseError, LackingError, UsageError
 from matbench.features.adopt import arguments, probing
 from matbench.features.adopt.guess import Adopted, NotCallableError, scaled, takes_one_size
 from matbench.features.adopt.hints import Hints
-from matbench.features.adopt.scope import last
-from matbench.features.adopt.subjects import build_keys, includers, macros
-from matbench.kernelfile import (
-    catalogue,
-    front_matter,
-    includes,
-    python_file,
-    signature,
-    sweep,
-    syntax,
-)
+from matbench.features.adopt.subjects import as_kernel, build_keys, candidates, macros
+from matbench.kernelfile import catalogue, front_matter, includes, python_file, signature, sweep
 from matbench.kernelfile.front_matter import ON_HOST
 from matbench.kernelfile.host_file import HANDLES, NULL, HostReader
-from matbench.kernelfile.signature import Signature
-from matbench.model import (
-    STORAGE,
-    Case,
-    DeviceInfo,
-    Kernel,
-    Layout,
-    Parameter,
-    Precision,
-    Problem,
-    Transpose,
-)
+from matbench.model import Case, DeviceInfo, Kernel, Layout, Problem, Transpose
 from matbench.records.outcome import ErrorCells, Outcome
 from matbench.show.reasons import outcome_reason
 from matbench.show.table import grouped
@@ -53,37 +30,24 @@ from matbench.worker.worker import WorkerPool
 
 #: A table, and the kernel with it.
 _Way = tuple[dict[str, Any], Kernel]
+_Sizes = Sequence[tuple[int, int, int]]
 
 #: How long one call may take, and all from the first one's end, in seconds. A function in Python
 #: may be compiled for each call.
 _IN_PYTHON = 20.0, 20.0
 _ON_HOST = 5.0, 15.0
 
-
-class _Sizes(NamedTuple):
-    """Sizes at which a call must be right, a square one for those that are right for no other, and
-    the conditions on sizes that follow."""
-
-    sizes: Sequence[tuple[int, int, int]]
-    square: int
-    where: Sequence[str] = ()
-
-
-#: Three different sides, so that the shapes tell the matrices apart; then other shapes.
-_ANY = _Sizes(((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64)), 128)
+#: Sizes at which a call must be right, the last one if it is right for squares alone: three
+#: different sides, so that the shapes tell the matrices apart; then other shapes.
+_ANY = ((67, 43, 59), (128, 128, 128), (1, 70, 33), (130, 1, 64), (128, 128, 128))
 #: What tiles fit into, on a GPU also several of them side by side.
 _TILES = {
-    "cpu": (_Sizes(((192, 128, 320), (128, 192, 64)), 128, [f"{x} % 64 == 0" for x in "MNK"]),),
-    "gpu": (
-        _Sizes(((768, 512, 1280), (512, 768, 256)), 512, [f"{x} % 256 == 0" for x in "MNK"]),
-        _Sizes(
-            ((4096, 2048, 256), (2048, 4096, 512)), 2048,
-            ["M % 2048 == 0", "N % 2048 == 0", "K % 256 == 0"],
-        ),
-    ),
-}  # fmt: skip
-#: What a function may round its inputs to without a word.
-_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32")
+    "cpu": [((192, 128, 320), (128, 192, 64), (128, 128, 128))],
+    "gpu": [
+        ((768, 512, 1280), (512, 768, 256), (512, 512, 512)),
+        ((4096, 2048, 256), (2048, 4096, 512), (2048, 2048, 2048)),
+    ],
+}
 #: What a table need not say.
 _PLAIN = {"transpose": "NN", "layout": "row-major", "beta": 0.0, "precision": "float32"}
 
@@ -104,8 +68,9 @@ def adopt(path: str, device: DeviceOptions) -> bool:
         more = {}, {"result": "float64"}, {"result": "float64", "accumulator": "float32"}
 
     def ways() -> Iterator[list[_Way]]:
+        # Inputs may be rounded to TF32 without a word.
         for precision, extra, order, transpose in itertools.product(
-            _PRECISIONS, more, itertools.permutations(usual), get_args(Transpose)
+            ("float32", "tf32"), more, itertools.permutations(usual), get_args(Transpose)
         ):
             args = {} if [*order] == usual else {"args": [*order]}
             way = args | _said(transpose=transpose, precision=precision) | extra
@@ -119,7 +84,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
     names = {role: p.name for role, p in zip(kernel.args, kernel.parameters, strict=False)}
     given = ", ".join(f"{role} is `{names[role]}`" for role in "ABC" if names[role] != "return")
     result = f" in {kernel.result}" if kernel.result else ""
-    tried = f"right at all {len(_ANY.sizes)} sizes tried"
+    tried = f"right at all {len(_ANY[:-1])} sizes tried"
     say(f"`{kernel.entry}` computes {_product(kernel)}{result}, where {given}; {tried}")
     if kernel.precision != "float32":
         say(f"warning: only as exact as {kernel.precision} inputs; ask its library for float32?")
@@ -134,8 +99,7 @@ def adopt(path: str, device: DeviceOptions) -> bool:
 
 
 def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: DeviceInfo) -> Adopted:
-    """Find out how a function on the host of a file is called; `entry` may have template
-    arguments."""
+    """Find out how a function on the host is called; `entry` may have template arguments."""
     titled = f"`{entry}` on the host"
     wanted = signature.entry_named(entry)
     given = build_keys(bare, path, given)
@@ -152,14 +116,14 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     fixed = {**given, "entry": f"{ON_HOST}{entry}"}
     fixed |= {"requires": ["host"]} if info.kind == "cpu" else {}
     listed = [p for p in function.parameters if p.type not in HANDLES]
-    taken = _as_kernel(function)
-    is_used = {parameter.name for parameter in taken.parameters}.__contains__
+    taken = as_kernel(function)
+    used = {parameter.name for parameter in taken.parameters}
     read = partial(front_matter.parse, bare.encode(), str(path), path, None)
 
     def ways() -> Iterator[list[_Way]]:
         for args in arguments.calls(taken, Hints()):
             given_in_order = iter(args)
-            full = [next(given_in_order) if is_used(p.name) else NULL for p in listed]
+            full = [next(given_in_order) if p.name in used else NULL for p in listed]
             square = {"launch": {"where": ["M == N", "N == K"]}} if takes_one_size(args) else {}
             betas = (0.0,) if "beta" in args else (0.0, 1.0)
             every = itertools.product(betas, get_args(Transpose), get_args(Layout))
@@ -180,67 +144,6 @@ def on_host(path: Path, bare: str, entry: str, given: dict[str, Any], info: Devi
     return Adopted(entry, way, f"{titled} {words}{where and f', with {where}'}")
 
 
-def candidates(source: str, kernels: Iterable[str] = ()) -> list[str]:
-    """The functions on the host of a source that may compute a product of matrices, with template
-    arguments that the source has; of a source with `kernels`, those that launch one, directly or
-    not, the closest first."""
-    code = syntax.expanded(source)
-    functions = [
-        function
-        for function in signature.host_functions(source)
-        if sum(parameter.pointer for parameter in _as_kernel(function).parameters) == 3
-    ]
-    if reached := [*map(last, kernels)]:
-        nodes = [n for n in syntax.walk(syntax.parse(code)) if n.type == "function_definition"]
-        words = {
-            last(syntax.text_of(signature.name_of(node))): {
-                *re.findall(r"\w+", syntax.text_of(syntax.fields(node, "body")))
-            }
-            for node in nodes
-        }
-        for name in reached:
-            reached += [other for other in words if name in words[other] and other not in reached]
-        functions = [one for one in functions if last(one.name) in reached]
-        functions.sort(key=lambda one: reached.index(last(one.name)))
-    return [_instantiated(function, code) for function in functions]
-
-
-def callers(
-    path: Path, bare: str, kernels: Sequence[str], given: Mapping[str, Any]
-) -> Iterator[tuple[Path, str, str]]:
-    """The functions on the host that may compute a product with one of the kernels: the file and
-    its text, and the function's name; of files that include this one first, as a header may need
-    what stands above it there."""
-    for source, text in (*includers(path), (path, bare)):
-        folders = build_keys(text, source, given).get("include_dirs", ())
-        included = includes.texts(includes.find_includes(text, source, folders))
-        for name in candidates("\n".join([text, *included]), kernels):
-            yield source, text, name
-
-
-def _instantiated(function: Signature, code: str) -> str:
-    """The function's name with template arguments: those of a use of it, if it needs any."""
-    for listed in re.findall(rf"\b{last(function.name)}\s*<([^;(){{}}]*)>\s*\(", code):
-        given = signature.pieces(listed)
-        kinds = [signature.resolved(text, {}) for text in given]
-        if function.template and all(k in signature.SCALARS or k.isdigit() for k in kinds):
-            return f"{function.name}<{', '.join(given)}>"
-    return signature.suggested(function)
-
-
-def _as_kernel(function: Signature) -> Signature:
-    """The parameters as a kernel would have them: without handles, addresses of numbers, and
-    pointers that are not needed."""
-    taken = [p for p in function.parameters if p.type not in HANDLES]
-    reals = [p for p in taken if p.pointer and "int" not in STORAGE.get(p.type, "")]
-    if len(reals) == 3:  # those to whole numbers are for something else
-        taken = [p for p in taken if not p.pointer or p in reals]
-    for i, parameter in enumerate(taken):
-        if any(name in parameter.name.lower() for name in ("alpha", "beta")) and parameter.pointer:
-            taken[i] = Parameter("float", parameter.name, False)
-    return msgspec.structs.replace(function, parameters=tuple(taken))
-
-
 def _said(**keys: Any) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value != _PLAIN[key]}
 
@@ -253,10 +156,15 @@ def _first_right(
 
     `ways` yields those with the same `args` together. They are `tried` at the last sizes, which
     have the most conditions: at others a function of whole tiles may never end. The right one gets
-    the conditions of the first sizes from which on it is right.
+    the conditions that hold at the first sizes from which on it is right.
     """
-    left = _alike(ways, tried[-1], info)
-    wrong, partly = list[Outcome](), list[str]()
+    # A case of each table, together if all arguments are the same: leading dimensions differ with
+    # the layout.
+    cased = ([(_cases(way[1], tried[-1], info)[0], way) for way in tables] for tables in ways)
+    left: Iterator[list[tuple[Case, _Way]]] = itertools.chain.from_iterable(
+        grouped(one, lambda pair: pair[0].arguments).values() for one in cased
+    )
+    wrong: list[Outcome] = []
     options, deadlines = Options(timed=False).on(info.kind), Deadlines(run_s=call_s)
     with WorkerPool(options, deadlines) as pool:
         pool.builders.start_own(info)
@@ -270,19 +178,25 @@ def _first_right(
                 return False
             outcomes = map(worker.measure, cases)
             failed = next((one for one in outcomes if one.status != "measured"), None)
-            if failed is not None:
-                wrong.append(failed)
-                partly.extend(_partly(kernel, cases[0].problem.size, failed))
+            wrong.extend([] if failed is None else [failed])
             return failed is None
 
         try:
             for way, kernel in _likeliest(left, info, search_s, pool, wrong):
                 if right := [*itertools.takewhile(partial(is_right, kernel), reversed(tried))]:
                     launch = way.get("launch", {})
-                    where = [*launch.get("where", ()), *right[-1].where]
+                    steps = zip("MNK", map(math.gcd, *right[-1]), strict=True)
+                    multiples = [f"{axis} % {step} == 0" for axis, step in steps if step > 1]
+                    where = [*launch.get("where", ()), *multiples]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
-                if partly or wrong[-1].check == "staggered":  # right, unlike the function
+                failed, first = wrong[-1], _cases(kernel, tried[-1], info)[0].problem.size
+                size = failed.case.problem.size
+                if size != first:
+                    so = ", so it may keep something" if kernel.kind.is_native else ""
+                    words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
+                    return None, f"{words}: {outcome_reason(failed)}"
+                if failed.check == "staggered":  # right, unlike the function
                     left = iter(())
                     break
         except LackingError as error:
@@ -291,26 +205,7 @@ def _first_right(
         return None, "has no parameters to pass matrices to"
     late = " (not all calls were tried)" if next(left, None) is not None else ""
     closest = outcome_reason(min(wrong, key=_wrong_share))
-    return None, next(iter(partly), f"no call is right; closest: {closest}{late}")
-
-
-def _partly(kernel: Kernel, first: str, failed: Outcome) -> Iterator[str]:
-    """What is to be said of a call that was right at the first size, but failed at another."""
-    size = failed.case.problem.size
-    if size != first:
-        so = ", so it may keep something" if kernel.kind.is_native else ""
-        words = f"{_product(kernel)} at {first}, but not at {size} after that{so}"
-        yield f"{words}: {outcome_reason(failed)}"
-
-
-def _alike(
-    ways: Iterable[Sequence[_Way]], sizes: _Sizes, info: DeviceInfo
-) -> Iterator[list[tuple[Case, _Way]]]:
-    """Tables with a case of each, together if all arguments are the same: leading dimensions differ
-    with the layout."""
-    for tables in ways:
-        cases = [(_cases(way[1], sizes, info)[0], way) for way in tables]
-        yield from grouped(cases, lambda pair: pair[0].arguments).values()
+    return None, f"no call is right; closest: {closest}{late}"
 
 
 def _likeliest(
@@ -357,13 +252,12 @@ def _wrong_share(outcome: Outcome) -> float:
 
 def _cases(kernel: Kernel, sizes: _Sizes, info: DeviceInfo) -> list[Case]:
     """The cases that a call must compute, without those that are skipped, or a square one."""
-    square = (sizes.square,) * 3
-    problems = [Problem(*size, beta=_beta(kernel)) for size in (*sizes.sizes, square)]
+    problems = [Problem(*size, beta=_beta(kernel)) for size in sizes]
     if "beta" in kernel.args:
-        problems.insert(-1, Problem(*sizes.sizes[0], alpha=2.0, beta=0.5))
+        problems.insert(-1, Problem(*sizes[0], alpha=2.0, beta=0.5))
     params = {name: values[0] for name, values in kernel.sweep.items()}
-    cases = [sweep.case(kernel, problem, params, info) for problem in problems]
-    return [case for case in cases[:-1] if case.skip is None] or cases[-1:]
+    *cases, square = (sweep.case(kernel, problem, params, info) for problem in problems)
+    return [case for case in cases if case.skip is None] or [square]
 
 
 def _product(kernel: Kernel) -> str:

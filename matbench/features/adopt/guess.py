@@ -16,6 +16,7 @@ from matbench.features.adopt.arithmetic import Text, replaced
 from matbench.kernelfile import expressions, signature
 from matbench.kernelfile.signature import Entry, Signature
 from matbench.model import Layout, Problem, Transpose
+from matbench.show.table import grouped
 
 #: Stands for the side of the block, passed as the width of a tile chosen at run time.
 BLOCK_SIDE = "block_side"
@@ -81,11 +82,6 @@ class Guess(NamedTuple):
     multiples: Mapping[str, int | str] = MappingProxyType({})
 
     @property
-    def is_batched(self) -> bool:
-        """Whether each product of a batch has blocks of its own."""
-        return "batch" in self.grid
-
-    @property
     def is_sized(self) -> bool:
         """Whether the kernel is passed any size."""
         return any(re.search(r"\b(?:[MNK]|ld[abc])\b", text) for text in self.args)
@@ -100,22 +96,18 @@ class Guess(NamedTuple):
         """What sizes are divided by: a block covers that much."""
         if self.given is None and self.grid[1:2] in ((), (1,)):
             return []  # guessed blocks that follow each other fit any size
-        nodes = (node for side in self.grid for node in ast.walk(ast.parse(str(side))))
-        divisors: list[ast.expr] = []
-        for node in nodes:
-            if isinstance(node, ast.Call) and len(node.args) == 2:
-                divisors.append(node.args[1])
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
-                divisors.append(node.right)
-        return [*map(ast.unparse, divisors)]
+        divisors = []
+        for node in (node for side in self.grid for node in ast.walk(ast.parse(str(side)))):
+            match node:
+                case ast.Call(args=[_, over]) | ast.BinOp(op=ast.FloorDiv(), right=over):
+                    divisors.append(ast.unparse(over))
+        return divisors
 
     @property
     def steps(self) -> dict[int, list[str]]:
         """The sizes that must be multiples of a number, by the number."""
-        axes: dict[int, list[str]] = {}
-        for axis, step in self.multiples.items():
-            axes.setdefault(self.params[step] if isinstance(step, str) else step, []).append(axis)
-        return axes
+        steps = {axis: expressions.whole(n, self.params) for axis, n in self.multiples.items()}
+        return grouped(steps, steps.__getitem__)
 
     @property
     def factors(self) -> tuple[float, float]:
@@ -131,8 +123,7 @@ class Guess(NamedTuple):
         return self._replace(params={**self.params, name: value})
 
     def settled(self) -> Guess:
-        """With the swept constants that are not varied replaced by their values, except by the
-        build."""
+        """With constants that are not varied replaced by their values, except by the build."""
         fixed = {name: n for name, n in self.params.items() if name not in self.varied}
         template, block, grid, [shared] = (
             tuple(replaced(text, fixed) for text in texts)
@@ -145,8 +136,7 @@ class Guess(NamedTuple):
         return self.launched_as(own)
 
     def sized(self, **sides: int) -> Problem:
-        """A problem with other sizes, square if it is only right for those, and with 1 for what
-        must be."""
+        """A problem with other sizes: square if it is only right for those, 1 for what must be."""
         if self.is_square:
             sides = dict.fromkeys(self.axes, sides[self.axes[0]])
         return msgspec.structs.replace(self.problem, **sides | ({self.one: 1} if self.one else {}))
@@ -169,19 +159,15 @@ class Guess(NamedTuple):
         launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
             launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
-        tables: dict[str, dict[str, list[int]]] = {"sweep": {}, "tune": {}}
-        for name, value in self.params.items():
-            tables["sweep"][name] = [value]
-            if name in self.varied:
-                half = [value // 2] if value % 2 == 0 else []
-                tables["tune"][name] = [*half, value, 2 * value]
-        names = ("layout", "transpose", "padding", "beta")
-        plain = self._field_defaults
+        names, plain = ("layout", "transpose", "padding", "beta"), self._field_defaults
         said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
         entry = signature.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
-        tables = {name: held | more.get(name, {}) for name, held in tables.items()}
-        return table | {name: held for name, held in tables.items() if held} | {"launch": launch}
+        sweep = {name: [value] for name, value in self.params.items()} | more.get("sweep", {})
+        varied = {name: n for name, n in self.params.items() if name in self.varied}
+        tune = {name: sorted([n, *others(n)]) for name, n in varied.items()} | more.get("tune", {})
+        tables = {"sweep": sweep, "tune": tune, "launch": launch}
+        return table | {name: held for name, held in tables.items() if held}
 
     @property
     def where(self) -> list[str]:
@@ -205,9 +191,9 @@ class Guess(NamedTuple):
         if self.one:
             parts.append(f"{self.one} = 1 only ({_OF_VECTORS[self.one]})")
         parts += ["column-major"] if self.layout == "column-major" else []
-        parts += ["in batches"] if self.is_batched else []
-        sides = [f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed]
+        parts += ["in batches"] if "batch" in self.grid else []
         if self.fixed:
+            sides = (f"{axis} = {getattr(self.problem, axis)}" for axis in self.fixed)
             at = f"at {self.problem.size}" if self.fixed == "MNK" else listed(sides, "and")
             parts.append(f"{at} only")
         elif self.is_square:
@@ -215,9 +201,13 @@ class Guess(NamedTuple):
         elif self.steps:
             texts = [f"{listed(axes, 'and')} of {step}" for step, axes in self.steps.items()]
             parts.append(f"{', '.join(texts).replace(' of', ' multiples of', 1)} only")
-        is_line = len(self.block) == 1
-        parts.append(f"blocks of {self.threads}" if is_line else f"{self.threads} blocks")
-        return ", ".join(parts)
+        blocks = f"blocks of {self.threads}" if len(self.block) == 1 else f"{self.threads} blocks"
+        return ", ".join([*parts, blocks])
+
+
+def others(value: int) -> list[int]:
+    """Other values of a constant that are tried."""
+    return [2 * value, *([value // 2] if value % 2 == 0 else [])]
 
 
 def renamed(args: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:

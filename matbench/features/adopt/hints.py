@@ -9,22 +9,13 @@ text, so callers verify it by trial.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from matbench.features.adopt.arithmetic import Term, Text, term_of
-from matbench.features.adopt.names import settings_of
-from matbench.features.adopt.scope import (
-    ITEM_BYTES,
-    Definition,
-    Scope,
-    bare,
-    definition_of,
-    definitions,
-    last,
-    owner_of,
-    text_of,
-)  # fmt: skip
+from matbench.features.adopt.names import implied, size_of
+from matbench.features.adopt.scope import ITEM_BYTES, Scope, bare, definition_of, definitions, last
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
@@ -34,7 +25,6 @@ if TYPE_CHECKING:
 
 #: A parameter that is the width of a tile.
 _SIDE = re.compile(r"(?:block|tile)(?:_?(?:size|dim|width|side))?", re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z_]\w*")
 #: How the body of a kernel with array parameters begins, as they are unpacked.
 _ARRAY = re.compile(r"\(\*\)((?: ?\[[^]]+\])+)\)(\w+_values)\b")
 _DYNAMIC = re.compile(
@@ -99,11 +89,6 @@ class Hints(NamedTuple):
         """Whether the body has a match of the pattern."""
         return re.search(pattern, self.body) is not None
 
-    @property
-    def is_printing(self) -> bool:
-        """Whether the kernel prints."""
-        return self.mentions(r"\bprintf\s*\(")
-
 
 def find_hints(source: str, function: Signature, headers: str = "", beside: str = "") -> Hints:
     """The hints on one of the source's kernels; files `beside` it may launch it."""
@@ -115,33 +100,37 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
     nodes = [entry, *_helpers(root, entry)]
     text = "\n".join(syntax.text_of(syntax.fields(node, "body")) for node in nodes)
     macros = syntax.defined(code)
-    words = {*_WORD.findall(text)}
+    words = {*syntax.WORD.findall(text)}
     body = "\n".join((text, *(macros[name] for name in macros.keys() & words)))
     called = (m["body"] for m in syntax.FUNCTION.finditer(code) if m["macro"] in words)
+    used = {*syntax.WORD.findall(body)}
     above = definitions(syntax.parse(syntax.expanded(headers)))
     given = [*(d for d in above if not d.owner), *definitions(root)]
     calls = [call for node in nodes for call in syntax.walk(node) if call.type == "call_expression"]
-    scopes = [Scope(given, n.start_byte + 1, n.end_byte, is_kernel=True) for n in nodes]
-    for helper, scope in zip(nodes[1:], scopes[1:], strict=True):
-        scope.values |= _called_with(signature.function(helper), calls) or {}
+    scopes = [Scope(given, node) for node in nodes]
+    for scope in scopes[1:]:
+        scope.values |= _called_with(signature.function(scope.node), calls)
     texts = headers, syntax.marked(source), beside
     found = launches("\n".join(map(syntax.expanded, texts)), function)
-    sides = _sides(function, found)
+    # A block's side, by name or in a launch; one parameter is left for a size.
+    numbers = [p.name for p in function.parameters if not p.pointer]
+    launched = ((n, one) for one in found for n in one.given if n not in one.settings)
+    passed = {name for name, one in launched if isinstance(one.given[name], int)}
+    sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
+    sides = sides if len(sides) < len(numbers) else frozenset()
     names = {*(p.name for p in function.template), *sides, *(f"blockDim_{axis}" for axis in "xyz")}
-    places = [*_places(nodes, scopes, names)]
+    places = [*_places(scopes, names)]
     defaults = ((name, scopes[0].text(text)) for name, text in function.defaults.items())
     known = {name: value for name, value in defaults if isinstance(value, int)}
     for launch in reversed(found):
         known |= launch.settings
-    pointers = ((syntax.declared(p), syntax.text_of(p)) for p in signature.parameter_nodes(entry))
+    values = {n: s.text(n) for s in scopes for n in s.values if n in s.constants & used}
+    declared = {syntax.declared(p): syntax.text_of(p) for p in signature.parameter_nodes(entry)}
+    constant = (name for name, text in declared.items() if re.match(r"[^*]*\bconst\b", text))
     return Hints(
         body=body,
-        constants=_constants(scopes, {*_WORD.findall(body)}),
-        constant_pointers=frozenset(
-            syntax.text_of(name)
-            for name, declared in pointers
-            if name is not None and re.search(r"\bconst\b", declared.partition("*")[0])
-        ),
+        constants={n: v for n, v in values.items() if isinstance(v, int) and 0 < v <= _MOST},
+        constant_pointers=frozenset(map(syntax.text_of, constant)),
         blocks="".join(axis for axis in "xyz" if re.search(rf"\bblockIdx\.{axis}\b", body)),
         threads="".join(axis for axis in "xyz" if re.search(rf"\bthreadIdx\.{axis}\b", body)),
         tiles={axis: _distinct(tile for of, tile, _ in places if of == axis) for axis in "xy"},
@@ -154,7 +143,7 @@ def find_hints(source: str, function: Signature, headers: str = "", beside: str 
             name: [t for t in map(scopes[0].text, re.findall(r"\[([^]]+)\]", sides)) if t]
             for sides, name in _ARRAY.findall(body)
         },
-        settings={n: known.get(n, 1) for n in settings_of(_whole(function), function.defaults)},
+        settings={name: known.get(name, 1) for name in _settings(function)},
         is_wide=any(map(_VECTORS.search, (body, *called))),
     )
 
@@ -167,15 +156,13 @@ def _helpers(root: Node, entry: Node) -> Iterator[Node]:
             helpers[syntax.text_of(syntax.declared(node))] = node
     pending = [entry]
     while pending:
-        words = set(_WORD.findall(syntax.text_of(pending.pop())))
-        for name in words & helpers.keys():
+        words = syntax.WORD.findall(syntax.text_of(pending.pop()))
+        for name in {*words} & helpers.keys():
             pending.append(helpers.pop(name))
             yield pending[-1]
 
 
-def _places(
-    nodes: Sequence[Node], scopes: Sequence[Scope], known: set[str]
-) -> Iterator[tuple[str, Term, Term | None]]:
+def _places(scopes: Sequence[Scope], known: set[str]) -> Iterator[tuple[str, Term, Term | None]]:
     """For sums that contain `blockIdx`: its axis, what multiplies it, and what multiplies
     `threadIdx`; of these products, only factors that are `known`."""
 
@@ -185,8 +172,8 @@ def _places(
                 return Term({tuple(name for name in names if name in known): many})
         return None
 
-    for node, scope in zip(nodes, scopes, strict=True):
-        pending = [node]
+    for scope in scopes:
+        pending = [scope.node]
         while pending:
             inner = pending.pop()
             is_sum = inner.type in ("binary_expression", "call_expression", "identifier")
@@ -204,26 +191,6 @@ def _distinct(terms: Iterable[Term | None]) -> list[Term]:
     return list({str(term.text): term for term in terms if term is not None}.values())
 
 
-def _constants(scopes: Sequence[Scope], used: set[str]) -> dict[str, int]:
-    """The macros and constants with whole values among the names that are used."""
-    pairs = ((s.term(n), n) for s in scopes for n in s.values if n in s.constants & used)
-    numbers = {name: term.number if term is not None else None for term, name in pairs}
-    return {name: value for name, value in numbers.items() if value and 0 < value <= _MOST}
-
-
-def _sides(function: Signature, found: Sequence[HostLaunch]) -> frozenset[str]:
-    """The parameters that are a block's side, by name or in a launch; one is left for a size."""
-    numbers = [p.name for p in function.parameters if not p.pointer]
-    passed = {
-        name
-        for launch in found
-        for name, side in launch.given.items()
-        if isinstance(side, int) and name not in launch.settings
-    }
-    sides = frozenset(name for name in numbers if name in passed or _SIDE.fullmatch(name))
-    return sides if len(sides) < len(numbers) else frozenset()
-
-
 # -- launches --------------------------------------------------------------------------------------
 
 
@@ -233,14 +200,13 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
     if "<<<" not in code:
         return ()
     root = syntax.parse(code)
-    calls = [
-        n for n in syntax.walk(root) if n.type in ("call_expression", "template_instantiation")
-    ]
-    given = [*definitions(root)]
+    kinds = ("call_expression", "template_instantiation")
+    calls = [node for node in syntax.walk(root) if node.type in kinds]
+    scope_at = partial(Scope, [*definitions(root)])
     distinct: dict[str, HostLaunch] = {}
-    for settings in (settings_of(_whole(function), function.defaults), []):
+    for settings in (_settings(function), []):
         for call in calls:
-            launch = _launch(call, calls, given, function, settings)
+            launch = _launch(call, calls, scope_at, function, settings)
             if launch is not None:
                 file, line = syntax.place_of(code, call)
                 distinct.setdefault(repr(launch), launch._replace(file=file, line=line))
@@ -248,20 +214,24 @@ def launches(code: str, function: Signature) -> tuple[HostLaunch, ...]:
 
 
 def _launch(
-    call: Node, calls: Sequence[Node], definitions: Sequence[Definition], function: Signature,
+    call: Node, calls: Sequence[Node], scope_at: Callable[[Node], Scope], function: Signature,
     settings: Sequence[str],
 ) -> HostLaunch | None:  # fmt: skip
     """What a call says in terms of the kernel's parameters, if it launches the function."""
     configurations = [n for n in call.named_children if n.type == "kernel_call_syntax"]
     if not configurations:
         return None
-    scope = Scope(definitions, owner_of(call), call.start_byte)
-    scope.values |= _of_template(call, calls)
+    scope = scope_at(call)
+    outer = scope.function
+    if outer and outer.parent and outer.parent.type == "template_declaration":
+        around = signature.function(outer)  # with what another function gives it
+        unknown = {p.name: "" for p in around.template if p.default is None}
+        scope.values |= _called_with(around, calls) or unknown
     called = syntax.text_of(syntax.fields(call, "function"))
     called = scope.values.get(called, called).removeprefix("&")
     if last(called) != last(function.name):
         return None
-    grid, block, *more = map(text_of, configurations[0].named_children)
+    grid, block, *more = map(syntax.text_of, configurations[0].named_children)
     template = _template(scope, function, called)
     listed = syntax.fields(call, "arguments")
     nodes = [bare(node) for node in (listed.named_children if listed is not None else ())]
@@ -274,32 +244,14 @@ def _launch(
         text, listed = syntax.text_of(setting), syntax.fields(setting, "arguments")
         is_limit = text.startswith("cudaFuncSetAttribute") and _LIMIT in text
         if is_limit and last(called) in text and listed is not None:
-            there = Scope(definitions, owner_of(setting), setting.start_byte)
-            shared = there.text(text_of(listed.named_children[-1]))
+            shared = scope_at(setting).text(syntax.text_of(listed.named_children[-1]))
             break
-    return HostLaunch(
-        template,
-        scope.sides(grid) if passed else (),
-        scope.sides(block),
-        shared,
-        given,
-        constants,
-        {name: text_of(node) for name, node in passed.items()},
-    )
+    plane = scope.sides(grid) if passed else ()
+    words = {name: syntax.text_of(node) for name, node in passed.items()}
+    return HostLaunch(template, plane, scope.sides(block), shared, given, constants, words)
 
 
-def _of_template(launch: Node, calls: Sequence[Node]) -> dict[str, str]:
-    """The template arguments of the function that launches, as another function gives them."""
-    owner = owner_of(launch)
-    outer = next((n for n in syntax.parents(launch) if n.start_byte + 1 == owner), None)
-    if outer is None or outer.parent is None or outer.parent.type != "template_declaration":
-        return {}
-    function = signature.function(outer)
-    unknown = {p.name: "" for p in function.template if p.default is None}
-    return _called_with(function, calls) or unknown
-
-
-def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str] | None:
+def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str]:
     """The template arguments of the first call or instantiation of a function, if there is one."""
     for call in calls:
         declared = syntax.fields(syntax.fields(call, "declarator") or call, "declarator")
@@ -307,26 +259,26 @@ def _called_with(function: Signature, calls: Sequence[Node]) -> dict[str, str] |
         if last(called) == last(function.name):
             given = _template_arguments(called)
             return dict(zip((p.name for p in function.template), given, strict=False))
-    return None
+    return {}
 
 
 def _template(scope: Scope, function: Signature, called: str) -> tuple[Text | None, ...]:
     """The template arguments; from now on, names among them are the template's parameters, except
     those of 0, which no sweep has."""
     pairs = [*zip(function.template, _template_arguments(called), strict=False)]
+    values = [scope.text(text) for _, text in pairs]
     arguments: list[Text | None] = []
-    for parameter, text in pairs:
-        value = scope.text(text)
+    for (parameter, text), value in zip(pairs, values, strict=True):
+        known = value if isinstance(value, int) else None
         if parameter.kind in _TYPES:
             kind = scope.values.get(text, text)
             arguments.append(kind if kind in ITEM_BYTES or kind == "float" else None)
-        elif not isinstance(value, int):
-            arguments.append(None)
+        elif parameter.kind == "bool":
+            arguments.append(str(bool(known)).lower() if known is not None else None)
         else:
-            arguments.append(str(bool(value)).lower() if parameter.kind == "bool" else value)
-    for (parameter, text), value in zip(pairs, arguments, strict=True):
-        if text.isidentifier() and parameter.kind not in (*_TYPES, "bool") and value != 0:
-            scope.known.setdefault(text, term_of(parameter.name))
+            arguments.append(known)
+            if text.isidentifier() and known != 0:
+                scope.known.setdefault(text, term_of(parameter.name))
     return tuple(arguments)
 
 
@@ -350,7 +302,7 @@ def _arguments(
     given: dict[str, Text] = {}
     constants: dict[str, int] = {}
     for name, node in pairs:
-        text = text_of(node)
+        text = syntax.text_of(node)
         value = scope.text(text)
         if isinstance(value, int) and len(given) + 1 < len(pairs):
             kept, scope.known = scope.known, {**scope.known, text: term_of(name)}
@@ -377,6 +329,13 @@ def _whole(function: Signature) -> list[str]:
     """The parameters that are whole numbers."""
     scalars = [p for p in function.parameters if not p.pointer]
     return [p.name for p in scalars if "int" in signature.SCALARS.get(p.type, "")]
+
+
+def _settings(function: Signature) -> list[str]:
+    """Those that are no sizes by their names, if others are, and those with defaults."""
+    sizes = {name: size_of(name) or implied(name, is_batched=True) for name in _whole(function)}
+    are_told = not {*sizes.values()} <= {None, "K"}
+    return [n for n, of in sizes.items() if n in function.defaults or (are_told and not of)]
 
 
 def _is_stride(name: str) -> bool:

@@ -5,19 +5,18 @@ For a square product, these choices alone decide whether the result is right.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.features.adopt.arithmetic import Term, Text, combined, replaced, term_of
 from matbench.features.adopt.guess import Guess
 from matbench.features.adopt.hints import Hints, HostLaunch
 from matbench.features.adopt.names import USUAL
 from matbench.features.adopt.scope import ITEM_BYTES
 from matbench.features.adopt.subjects import MACRO
-from matbench.kernelfile import expressions, sweep
+from matbench.kernelfile import sweep
 from matbench.kernelfile.signature import Signature, TemplateParameter
 
 #: Names of constants that are a thread's tile.
@@ -64,9 +63,9 @@ def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Guess | N
     is_sized = any(isinstance(side, str) for side in plane)
     if not plane or not block or (has_sizes and not is_sized):
         return None
-    depth = [1 if side is None else side for side in launch.grid[2:]]
-    is_batch = launch.grid[2:] == (None,) or str([*depth, 1][0]).isidentifier()
-    rest = ["batch"] if "z" in hints.blocks and is_batch else depth
+    depth = launch.grid[2:]
+    is_batch = "z" in hints.blocks and any(n is None or str(n).isidentifier() for n in depth)
+    rest = ["batch"] if is_batch else [1 if side is None else side for side in depth]
     grid = (*plane, *[1] * (2 - len(plane) if rest else 0), *rest)
     built = _template(function.template, launch.template, hints)
     return Guess(*built, block, grid, launch.shared or 0, launch.given)
@@ -75,10 +74,8 @@ def followed(function: Signature, launch: HostLaunch, hints: Hints) -> Guess | N
 def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
     """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
     and at least two tiles."""
-    covered: list[int] = []
-    for text in guess.covered:
-        with contextlib.suppress(expressions.ExpressionError):
-            covered.append(expressions.whole(text, guess.params))
+    divisors = (replaced(text, guess.params) for text in guess.covered)
+    covered = [side for side in divisors if isinstance(side, int)]
     named = [n for name, n in hints.constants.items() if hints.mentions(rf"\b{name}\b")]
     wholes = (math.lcm(start, *covered) for start in (32, 8, 1))
     unit = next((together for together in wholes if together <= 256), 32)
@@ -160,20 +157,19 @@ def _blocks(hints: Hints, params: Mapping[str, int]) -> list[Sides]:
     firsts = ([*hints.tiles.get(axis, ()), None][0] for axis in "xy")
     # A tile along an axis, if it does not depend on the block.
     x, y = (t if t and {*itertools.chain(*t.products)} <= params.keys() else None for t in firsts)
-    names = {name: term_of(name) for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
-    names |= {name: number(value) for name, value in hints.constants.items()}
-    named = [term for name, term in names.items() if _OF_THREAD.fullmatch(name)]
+    swept = {name: name for name in sorted(params) if hints.mentions(rf"\b{name}\b")}
+    names: dict[str, Text] = {**swept, **hints.constants}
+    named = [term_of(text) for name, text in names.items() if _OF_THREAD.fullmatch(name)]
     blocks: Iterable[tuple[Term | None, ...]]
     if hints.threads == "x":
-        tile = combined(x, "*", y) if x is not None and y is not None else None
         both = [combined(named[0], "*", named[1])] if len(named) > 1 else []
-        in_line = _over(tile, [*both, *named])
-        blocks = ((n,) for n in (hints.bounds, *in_line, x, y, number(256), number(1024)))
+        in_line = _over(combined(x, "*", y), [*both, *named])
+        blocks = ((n,) for n in (hints.bounds, *in_line, x, y, term_of(256), term_of(1024)))
     else:
         own = [[n for n in hints.shares.get(axis, ()) if n.number != 1] for axis in "xy"]
         across, down = ([*shares, *named] for shares in own)
         planes = itertools.product(_over(x or y, across), _over(y or x, down))
-        blocks = (*planes, *((number(side), number(side)) for side in (16, 32)))
+        blocks = (*planes, *((term_of(side), term_of(side)) for side in (16, 32)))
     axes = "xyz".index(hints.threads[-1]) + 1
     texts = ([side.text for side in block if side is not None] for block in blocks)
     guessed = [
@@ -220,9 +216,9 @@ def _shared(hints: Hints, block: Sides) -> list[Text]:
         return [0]
     given = [launch.shared for launch in hints.launches if launch.block == block if launch.shared]
     item = ITEM_BYTES.get(hints.shared, 4)
-    tiles: Term | None = number(2 * item)
-    for side in map(term_of, block):
-        tiles = combined(tiles, "*", side) if tiles is not None else None
+    tiles: Term | None = term_of(2 * item)
+    for side in block:
+        tiles = combined(tiles, "*", term_of(side))
     first = [tiles.text] if tiles is not None else []
     return list(dict.fromkeys(given or [*first, f"{item} * K"]))
 

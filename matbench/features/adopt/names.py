@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +49,3 @@ def size_of(name: str) -> str | None:
     bare = re.sub(r"^(?:n_|num_|size_|dim_?)|(?:_?size|_?dim)$", "", name.lower())
     forms = {name.lower(), bare}
     return next((size for size, known in USUAL["sizes"].items() if forms & {*known}), None)
-
-
-def settings_of(names: Sequence[str], defaults: Collection[str]) -> list[str]:
-    """The numbers that are no sizes by their names, if others are, and those with defaults."""
-    sizes = {name: size_of(name) or implied(name, is_batched=True) for name in names}
-    are_told = not {*sizes.values()} <= {None, "K"}
-    return [name for name in names if name in defaults or (are_told and not sizes[name])]

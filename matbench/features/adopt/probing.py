@@ -59,11 +59,6 @@ class ProbeResult(msgspec.Struct, frozen=True):
     beyond_C: int = 0
     alike: tuple[float, ...] = ()
 
-    @property
-    def is_beyond(self) -> bool:
-        """Whether memory outside a matrix was written to or read."""
-        return self.has_nan or any("outside" in what for what in self.spoiled)
-
 
 def probed(
     session: Session, case: Case, poisoned: bool = False, alike: tuple[Case, ...] = ()
@@ -77,8 +72,7 @@ def probed(
     backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
-    given: dict[str, Array] = {}
-    held: dict[str, _Guarded] = {}
+    given, held = dict[str, Array](), dict[str, _Guarded]()
     unit = 1 if kernel.contract.storage in INTEGERS else 8
     with Memory(backend) as memory:
         for name in "ABC":
@@ -102,8 +96,7 @@ def probed(
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    has_nan = not np.isfinite(results).all()
-    share = sum(shares) / len(shares)
+    has_nan, share = not np.isfinite(results).all(), sum(shares) / len(shares)
     others = tuple(_share(other, tolerance, *launches[0]) for other in alike)
     return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"], others)
 

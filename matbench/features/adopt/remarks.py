@@ -14,11 +14,13 @@ from matbench.features.adopt.hints import HostLaunch
 from matbench.features.adopt.names import size_of
 from matbench.features.adopt.trials import AdoptTrials
 from matbench.model import Problem
+from matbench.show.table import grouped
 
 #: A comparison in a condition, not in a loop.
 _BOUNDS_CHECK = r"\bif\s*\([^;{}]*<|<[^;{}]*\?"
 #: What waits for all threads of a block.
 _BARRIER = r"__sync|barrier|\bsync\("
+PRINTS = r"\bprintf\s*\("
 #: The most elements of one vector load: a kernel may require multiples of up to this.
 _MOST_LANES = 8
 
@@ -49,9 +51,8 @@ def failure(trials: AdoptTrials) -> Adopted:
     tried = f"none of the calls of {name} that were tried{late}"
     is_near = guess is not None and nearness >= 0.1
     shown = guess if guess is not None and is_near else first
-    wrong = f": {words}" if is_near and words else _checked(trials, shown)
-    if wrong and not (is_near and words):
-        racy = ""  # its reason says that
+    why = words if is_near else ""
+    wrong = f": {why}" if why else _checked(trials, shown)
     if not wrong:
         computes = f"{tried} computes a product of A and B{racy or unread}"
         return because(f"{computes}; write a table with its args, block and grid")
@@ -59,7 +60,7 @@ def failure(trials: AdoptTrials) -> Adopted:
     said = table | table["launch"]
     called = ", ".join(f"{k} {','.join(map(str, said[k]))}" for k in ("args", "block", "grid"))
     likely = "closest" if is_near else "the likeliest"
-    more = racy or unread * (not is_near)
+    more = racy if why else unread * (not is_near)  # the reason of a check says what is missing
     return because(f"{tried} is right; {likely}, with {called}{wrong}{more}", closest=table)
 
 
@@ -80,13 +81,21 @@ def _checked(trials: AdoptTrials, guess: Guess) -> str:
 
 
 def warnings(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
-    """Possible mistakes in a right kernel, and in the launches of the file."""
+    """Possible mistakes in a right kernel, and in the launches of the file and of files near it,
+    where another way is right."""
     if guess.is_square and {"M", "N", "K"} <= {*guess.args}:
         yield "takes M, N and K, but is right only if M == N == K; is a leading dimension wrong?"
-    if trials.hints.is_printing:
+    if trials.hints.mentions(PRINTS):
         yield "prints on the device, which takes most of its time; remove `printf`"
     yield from _restriction(trials, guess)
-    yield from _mistakes(trials, guess)
+    names = [p.name for p in trials.function.parameters if p.pointer]
+    launched = trials.hints.launches
+    # Not those that are passed parts of matrices.
+    whole = [one for one in launched if not any("+" in one.passed.get(name, "+") for name in names)]
+    for (file, line), readings in grouped(whole, lambda one: (one.file, one.line)).items():
+        found = [_mistake(trials, guess, launch) for launch in readings]
+        if all(found):
+            yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"
 
 
 def notes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
@@ -117,19 +126,6 @@ def _restriction(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
     problem, _ = missed[0]
     reason = trials.worker.measure(trials.case(guess, problem)).reason
     yield f"{right}; at {problem.size}: {reason}" if reason else right
-
-
-def _mistakes(trials: AdoptTrials, guess: Guess) -> Iterator[str]:
-    """What the launches of the file, and of files near it, do wrong where another way is right."""
-    pointers = [p.name for p in trials.function.parameters if p.pointer]
-    places: dict[tuple[str, int], list[HostLaunch]] = {}
-    for launch in trials.hints.launches:
-        if not any("+" in launch.passed.get(name, "+") for name in pointers):  # not of parts
-            places.setdefault((launch.file, launch.line), []).append(launch)
-    for (file, line), readings in places.items():
-        found = [_mistake(trials, guess, launch) for launch in readings]
-        if all(found):
-            yield f"{file or trials.subject.path}:{line}: the launch {found[0]}"
 
 
 def _mistake(trials: AdoptTrials, guess: Guess, launch: HostLaunch) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from matbench.features.adopt.arithmetic import Term, Text, combined, number, replaced, term_of
+from matbench.features.adopt.arithmetic import Term, Text, combined, replaced, term_of
 from matbench.kernelfile import signature, syntax
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from matbench.kernelfile.signature import Signature
+
 
 ITEM_BYTES = {"double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "float4": 16, "char": 1}
 #: Functions of libraries that divide and round up.
@@ -39,7 +40,8 @@ class Definition(NamedTuple):
 
 
 def definitions(root: Node) -> Iterator[Definition]:
-    """All definitions of values in a tree, and of functions of one expression."""
+    """All definitions of values in a tree, and of what yields one expression: macros, lambdas, and
+    functions with only `return`."""
     for node in syntax.walk(root):
         name = _first(node, "name", "declarator", "left")
         value = _first(node, "value", "default_value", "right", "parameters")
@@ -47,8 +49,13 @@ def definitions(root: Node) -> Iterator[Definition]:
         parameters, is_constant = None, node.type in _CONSTANT
         if is_lambda or node.type in ("function_definition", "preproc_function_def"):
             name = syntax.declared(syntax.fields(node, "declarator") or node)
-            parameters, value = _function(value if is_lambda and value else node)
-            is_constant = True
+            function = value if is_lambda and value else node
+            listed = syntax.fields(syntax.fields(function, "declarator") or function, "parameters")
+            names = (syntax.declared(p) or p for p in (listed.named_children if listed else ()))
+            parameters, is_constant = tuple(map(syntax.text_of, names)), True
+            value, body = syntax.fields(function, "value"), syntax.fields(function, "body")
+            if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
+                value = next(iter(body.named_children[0].named_children), None)
         elif node.type not in _DEFINING or (
             syntax.text_of(syntax.fields(node, "operator")) not in ("", "=")
         ):
@@ -56,40 +63,29 @@ def definitions(root: Node) -> Iterator[Definition]:
         elif not is_constant and node.parent is not None:  # what surrounds those may be large
             is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
         if name is not None and value is not None:
-            named, at = syntax.text_of(name), node.start_byte
-            yield Definition(named, text_of(value), at, owner_of(node), is_constant, parameters)
+            text = syntax.text_of(value).replace("\\ ", "").strip()  # without continued lines
+            named, owner = syntax.text_of(name), _begin(_function_around(node))
+            yield Definition(named, text, node.start_byte, owner, is_constant, parameters)
 
 
 def _first(node: Node, *names: str) -> Node | None:
     return next(filter(None, (syntax.fields(node, name) for name in names)), None)
 
 
-def _function(node: Node) -> tuple[tuple[str, ...], Node | None]:
-    """The parameters of a macro, a lambda, or a function with only `return`, and what it yields."""
-    listed = syntax.fields(syntax.fields(node, "declarator") or node, "parameters")
-    names = [syntax.declared(p) or p for p in (listed.named_children if listed else ())]
-    text, body = syntax.fields(node, "value"), syntax.fields(node, "body")
-    if body is not None and [n.type for n in body.named_children] == ["return_statement"]:
-        text = next(iter(body.named_children[0].named_children), None)
-    return tuple(map(syntax.text_of, names)), text
-
-
 def definition_of(root: Node, function: Signature) -> Node | None:
     """The node that defines a kernel, if the parser sees it."""
-    entries = signature.entries(root)
-    nodes = ((syntax.line_of(signature.name_of(node) or node), node) for node in entries)
-    return next((node for line, node in nodes if line == function.line), None)
+    nodes = signature.entries(root)
+    lines = (syntax.line_of(signature.name_of(node) or node) for node in nodes)
+    return next((n for n, line in zip(nodes, lines, strict=True) if line == function.line), None)
 
 
-def owner_of(node: Node) -> int:
-    """Where the function that contains a node begins; 0 outside of functions."""
-    above = [outer for outer in syntax.parents(node) if outer.type == "function_definition"]
-    return above[0].start_byte + 1 if above else 0
+def _function_around(node: Node) -> Node | None:
+    return next((n for n in syntax.parents(node) if n.type == "function_definition"), None)
 
 
-def text_of(node: Node) -> str:
-    """The text of a node, without continued lines."""
-    return syntax.text_of(node).replace("\\ ", "").strip()
+def _begin(function: Node | None) -> int:
+    """Where a function begins; 0 outside of functions."""
+    return function.start_byte + 1 if function is not None else 0
 
 
 def last(name: str) -> str:
@@ -112,20 +108,20 @@ def bare(node: Node) -> Node:
 
 
 class Scope:
-    """Evaluates expressions as they are meant at `at`, in the function that begins at `owner`.
+    """Evaluates expressions as they are meant at a node, in its `function` if there is one.
 
-    `is_kernel`: names without a value stand for themselves.
+    If that is a function itself, a kernel's, names without a value stand for themselves.
     """
 
-    def __init__(
-        self, given: Sequence[Definition], owner: int, at: int, *, is_kernel: bool = False
-    ) -> None:
+    def __init__(self, given: Sequence[Definition], node: Node) -> None:
+        self.node, self.is_kernel = node, node.type == "function_definition"
+        self.function = node if self.is_kernel else _function_around(node)
+        owner, at = _begin(self.function), node.end_byte if self.is_kernel else node.start_byte
         seen = [d for d in given if d.owner == 0 or (d.owner == owner and d.at < at)]
         seen.sort(key=lambda definition: definition.owner > 0)  # a function's own come last
         self.constants = {d.name for d in seen if d.is_constant and d.parameters is None}
         self.values = {d.name: d.text for d in seen if d.parameters is None}
         self.functions = {d.name: d for d in seen if d.parameters is not None}
-        self.is_kernel = is_kernel
         #: The terms that stand for texts.
         self.known: dict[str, Term] = {}
         self.steps = 0
@@ -168,7 +164,7 @@ class Scope:
         self.steps = self.steps + 1 if depth else 0
         if self.steps > _MOST_STEPS:
             return None
-        text, kind = text_of(node), node.type
+        text, kind = syntax.text_of(node), node.type
         if text in self.known:
             return self.known[text]
         parts = [child for child in node.named_children if child.type != "comment"]
@@ -182,7 +178,7 @@ class Scope:
             return self._called(node, depth + 1)
         if kind == "sizeof_expression":
             name = text.removeprefix("sizeof").strip("( )")
-            return number(ITEM_BYTES.get(self.values.get(name, name), 4))
+            return term_of(ITEM_BYTES.get(self.values.get(name, name), 4))
         if "_expression" in kind and kind != "field_expression":
             return self._computed(node, [self.of(part, depth + 1) for part in parts])
         return self._named(text, depth + 1)
@@ -190,7 +186,7 @@ class Scope:
     def _computed(self, node: Node, values: list[Term | None]) -> Term | None:
         """The value of an operator."""
         if node.type in ("binary_expression", "unary_expression"):
-            a, b = [number(0), *values][-2:]
+            a, b = [term_of(0), *values][-2:]
             return combined(a, syntax.text_of(node.children[-2 if len(values) > 1 else 0]), b)
         known = [value for value in values if value is not None]
         if node.type != "conditional_expression" or len(known) < 3:
@@ -204,7 +200,7 @@ class Scope:
         """The value of a name; sizes keep those of BLAS."""
         of, _, axis = text.rpartition(".")
         if text in ("true", "false"):
-            return number(int(text == "true"))
+            return term_of(int(text == "true"))
         for name in (text, last(text)):
             if name in self.values:
                 return self.term(self.values[name], depth)
@@ -228,7 +224,7 @@ class Scope:
         if not values or len(values) < len(found) or depth > _DEEPEST:
             return None
         if len(values) == 2 and name.replace("_", "").lower() in _CEIL_DIV:
-            above = combined(combined(values[0], "+", values[1]), "-", number(1))
+            above = combined(combined(values[0], "+", values[1]), "-", term_of(1))
             return combined(above, "/", values[1])
         if name in self.functions:
             definition, kept = self.functions[name], self.known
@@ -250,4 +246,4 @@ def _literal(text: str) -> Term | None:
         value = int(digits.rstrip("ul"), 16) if is_hexadecimal else float(digits.rstrip("ulf"))
     except ValueError:
         return None
-    return number(int(value)) if value == int(value) else None
+    return term_of(int(value)) if value == int(value) else None

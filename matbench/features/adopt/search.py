@@ -27,6 +27,7 @@ from matbench.features.adopt.guess import (
     Adopted,
     Guess,
     NotCallableError,
+    others,
     renamed,
     scaled,
     takes_one_size,
@@ -37,11 +38,9 @@ from matbench.features.adopt.trials import BUSY, AdoptTrials
 from matbench.features.probes import cases
 from matbench.model import STORAGE, WORD_BYTES, Adoption, Kernel, Problem, Transpose
 from matbench.records.outcome import Outcome
+from matbench.show.table import grouped
 from matbench.worker.worker import Worker, WorkerPool
 
-#: Trials are not timed and have short deadlines.
-_OPTIONS = Options(timed=False, blocks=False)
-_DEADLINES = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
 #: The most guesses that are checked after they passed the trials.
 _MOST_GUESSES = 3
 #: Padding of rows, for kernels that take leading dimensions; vector loads stay aligned.
@@ -75,13 +74,16 @@ _ASSUMED = ("precision", "accumulator", "deterministic", "reads", "batch")
 _LOOSE = r"\bif\s*\([^;{}]*(?:<=|[^->]>[^>=])"
 _EXCHANGED = {"A": "B", "lda": "ldb", "stride_a": "stride_b"}
 _EXCHANGED |= {b: a for a, b in _EXCHANGED.items()}
+_TRANSPOSES: tuple[Transpose, ...] = get_args(Transpose)  # NN, NT, TN, TT
 
 
 def pool() -> WorkerPool:
-    """Workers for trials, which are not timed."""
+    """Workers for trials, which are not timed and have short deadlines."""
     # Its products are small: BLAS's threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return WorkerPool(_OPTIONS, _DEADLINES, builders=max(3, min(8, (os.cpu_count() or 1) // 2)))
+    options, builders = Options(timed=False, blocks=False), (os.cpu_count() or 1) // 2
+    deadlines = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
+    return WorkerPool(options, deadlines, builders=max(3, min(8, builders)))
 
 
 def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) -> Adoption:
@@ -129,7 +131,7 @@ def _adopted(trials: AdoptTrials) -> Adopted:
     for guess in itertools.islice(_guesses(trials), _MOST_GUESSES):
         # Compile while sizes are tried: with other values of the first constants, then for checks.
         for constant, value in [*guess.params.items()][:_MOST_ALONE] if not guess.fixed else ():
-            for other in _others(value):
+            for other in others(value):
                 trials.build_ahead(guess.with_value(constant, other), ["plain"])
         trials.build_ahead(guess.settled(), trials.worker.options.builds)
         guess = _generalized(trials, guess)
@@ -152,22 +154,17 @@ def _guesses(trials: AdoptTrials) -> Iterator[Guess]:
     if args is not None and len(args) != len(function.parameters):
         many = len(function.parameters)
         raise UsageError(f"args: {len(args)} given; `{function.name}` takes {many}")
-    pointers: dict[Args, list[Args]] = {}
-    for call in arguments.calls(function, known) if args is None else [tuple(args)]:
-        order = tuple("" if text in ("M", "N", "K") else text for text in call)
-        pointers.setdefault(order, []).append(call)
+    calls = arguments.calls(function, known) if args is None else [tuple(args)]
+    alike = grouped(calls, lambda call: renamed(call, dict.fromkeys("MNK", ""))).values()
     constants = trials.subject.constants
-    ways = [
-        way._replace(params={name: constants.get(name, n) for name, n in way.params.items()})
-        for way in launches(function, known, trials.given.get("launch", {}).get("block", ()))
-    ]
-    trials.open(ways[0]._replace(args=next(iter(pointers.values()))[0]))
+    ways = launches(function, known, trials.given.get("launch", {}).get("block", ()))
+    chosen = [{name: constants.get(name, n) for name, n in way.params.items()} for way in ways]
+    ways = [way._replace(params=params) for way, params in zip(ways, chosen, strict=True)]
+    trials.open(ways[0]._replace(args=calls[0]))
     later: list[Guess] = []  # the author's launch may be one of square products only
     is_found = False
-    for calls, way in itertools.product(pointers.values(), ways):
-        guess = None if trials.is_late else _found(trials, way._replace(args=calls[0]), calls)
-        if guess is None:
-            continue
+    pairs = itertools.takewhile(lambda _: not trials.is_late, itertools.product(alike, ways))
+    for guess in filter(None, (_found(trials, way, calls) for calls, way in pairs)):
         is_found = True
         if guess.given is not None and guess.is_square and not takes_one_size(guess.args):
             later.append(guess)
@@ -176,13 +173,13 @@ def _guesses(trials: AdoptTrials) -> Iterator[Guess]:
     yield from later
     if not is_found:
         trials.renew()
-        for calls in pointers.values():
+        for calls in alike:
             yield from _of_vectors(trials, calls, ways[:_MOST_OF_VECTORS])
 
 
-def _found(trials: AdoptTrials, guess: Guess, calls: list[Args]) -> Guess | None:
-    """The guess with what it computes, at different sizes if it can."""
-    function, known = trials.function, trials.hints
+def _found(trials: AdoptTrials, way: Guess, calls: list[Args]) -> Guess | None:
+    """The launch with the first of calls and what it computes, at different sizes if it can."""
+    function, known, guess = trials.function, trials.hints, way._replace(args=calls[0])
     n = whole(guess, known, least=64)
     if guess.is_sized and n <= _MOST_WHOLE and not known.extents:
         contract = trials.kernel(guess).contract
@@ -193,7 +190,7 @@ def _found(trials: AdoptTrials, guess: Guess, calls: list[Args]) -> Guess | None
                 return sized
     for size in arguments.fixed_sizes(function, known, guess, trials.worker.device.kind):
         # Only equal sizes show which operand is transposed.
-        letters = get_args(Transpose) if len({*size}) > 1 else ("NN",)
+        letters = _TRANSPOSES if len({*size}) > 1 else ("NN",)
         for is_swapped, transpose in itertools.product((False, True), letters):
             tried = guess._replace(is_swapped=is_swapped, transpose=transpose)
             seen = _seen(trials, tried, Problem(*size))
@@ -248,22 +245,20 @@ def _seen(trials: AdoptTrials, guess: Guess, problem: Problem) -> Guess | None:
     guess = guess._replace(problem=msgspec.structs.replace(problem, beta=beta))
     # Of matrices as stored to names, transposes and layout. If several descriptions fit, the
     # parameters' names decide; if they do not say which input is which, the left one is A.
-    letters: tuple[Transpose, ...] = ("NN", "NT", "TN", "TT")
     left, right = (side.endswith("'") for side in (product.left, product.right))
-    if product.left[0] == "A":
-        return guess._replace(transpose=letters[2 * left + right])
     pointers = [p.name for p in trials.function.parameters if p.pointer]
     is_named = all(any(arguments.is_like(name, letter) for name in pointers) for letter in "AB")
-    if "args" in trials.given or is_named:
-        return guess._replace(layout="column-major", transpose=letters[2 * right + left])
-    args = renamed(guess.args, _EXCHANGED)
-    return guess._replace(args=args, transpose=letters[2 * left + right])
+    is_exchanged = product.left[0] == "B"
+    if is_exchanged and ("args" in trials.given or is_named):
+        return guess._replace(layout="column-major", transpose=_TRANSPOSES[2 * right + left])
+    args = renamed(guess.args, _EXCHANGED) if is_exchanged else guess.args
+    return guess._replace(args=args, transpose=_TRANSPOSES[2 * left + right])
 
 
 def _sized(trials: AdoptTrials, seen: Guess, calls: list[Args]) -> Guess | None:
     """The guess at different sizes, or only at square ones."""
     unit = whole(seen, trials.hints)
-    batch = _BATCH if seen.is_batched else 1
+    batch = _BATCH if "batch" in seen.grid else 1
     seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
     if not takes_one_size(seen.args):
         depth = max(step for step in range(1, _DEEPEST + 1) if unit % step == 0)
@@ -300,16 +295,14 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
             break
         free = [axis for axis in steps if steps[axis] == value > 1 and axis not in names]
         tied = list(dict.fromkeys([(), *((axis,) for axis in free), tuple(free)]))
-        others = dict(zip(_others(value), (tied, tied[::-1]), strict=False))
-        alike = ((other, one) for other in others for one in _alike(trials, guess, name))
-        for other, one, bound in ((*pair, bound) for pair in alike for bound in others[pair[0]]):
+        bounds = dict(zip(others(value), (tied, tied[::-1]), strict=False))
+        alike = ((other, one) for other in bounds for one in _alike(trials, guess, name))
+        for other, one, bound in ((*pair, bound) for pair in alike for bound in bounds[pair[0]]):
             if trials.failures or len(trials.built) >= _MOST_BUILDS:
                 break
             # With each size an odd multiple of its step, so that larger tiles do not fit.
-            odd = {
-                axis: step * (getattr(guess.problem, axis) // step | 1)
-                for axis, step in (steps | dict.fromkeys(bound, other)).items()
-            }
+            wanted = steps | dict.fromkeys(bound, other)
+            odd = {axis: n * (getattr(guess.problem, axis) // n | 1) for axis, n in wanted.items()}
             if trials.is_right(one.with_value(name, other), guess.sized(**odd)):
                 names |= dict.fromkeys(bound, name)
                 guess = one._replace(varied=(*guess.varied, name))
@@ -317,11 +310,6 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
         alone = 0 if name in guess.varied else alone + 1
     multiples = {axis: names.get(axis, step) for axis, step in steps.items() if step > 1}
     return guess.settled()._replace(multiples=multiples)
-
-
-def _others(value: int) -> list[int]:
-    """Other values of a constant that are tried."""
-    return [2 * value, *([value // 2] if value % 2 == 0 else [])]
 
 
 def _step(trials: AdoptTrials, guess: Guess, axis: str) -> int:
@@ -371,8 +359,17 @@ def _alike(trials: AdoptTrials, guess: Guess, name: str) -> Iterator[Guess]:
 
 def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
     """The kernel called that way, with a claim if it needs one; or the first check it fails."""
-    name, failed, plain = trials.function.name, "", _table(trials, guess)
-    macros = [p.name for p in trials.function.template if p.kind == MACRO]
+    name, failed = trials.function.name, ""
+    more: dict[str, Any] = {"where": guess.where}
+    if "batch" in guess.grid:
+        more["batch"] = [4]
+    if "beta" in guess.args:
+        unread = msgspec.structs.replace(guess.problem, beta=0.0)
+        result = trials.probe(guess, unread, poisoned=True)
+        if result is None or result.share < 1:
+            more["reads"] = ["C"]
+    plain = trials.table_of(guess._replace(padding=0), **more)
+    macros = (p.name for p in trials.function.template if p.kind == MACRO)
     chosen = {macro: guess.params[macro] for macro in macros}
     # Sums that blocks add to C in any order may agree by luck.
     is_lucky = plain.get("beta", 0) != 0 and trials.hints.mentions("atomicAdd")
@@ -385,7 +382,7 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
         except UsageError as error:
             return Adopted(name, None, f"{words}; but its table is not valid: {error}")
         most = math.inf if guess.fixed else _MOST_OPERATIONS
-        most = _MOST_PRINTED if trials.hints.is_printing else most
+        most = _MOST_PRINTED if trials.hints.mentions(remarks.PRINTS) else most
         outcomes = list(_checked(kernel, trials.worker, most))
         wrong = next((outcome for outcome in outcomes if outcome.status != "measured"), None)
         if wrong is None and outcomes:
@@ -400,19 +397,6 @@ def _judged(trials: AdoptTrials, guess: Guess) -> Adopted:
             trials.unfinished.append(f"{wrong.case.problem.size}: {wrong.reason}; {BUSY}")
             break  # no reason for a claim
     return Adopted(name, None, failed, closest=plain)
-
-
-def _table(trials: AdoptTrials, guess: Guess) -> dict[str, Any]:
-    """The table of a guess, which may read C."""
-    more: dict[str, Any] = {"where": guess.where}
-    if guess.is_batched:
-        more["batch"] = [4]
-    if "beta" in guess.args:
-        unread = msgspec.structs.replace(guess.problem, beta=0.0)
-        result = trials.probe(guess, unread, poisoned=True)
-        if result is None or result.share < 1:
-            more["reads"] = ["C"]
-    return trials.table_of(guess._replace(padding=0), **more)
 
 
 def _claims(trials: AdoptTrials, guess: Guess) -> Iterator[dict[str, Any]]:

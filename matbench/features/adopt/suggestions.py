@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +10,14 @@ from matbench.errors import UsageError
 from matbench.features.adopt import arguments, launches
 from matbench.features.adopt.guess import NotCallableError, renamed
 from matbench.features.adopt.hints import Hints
-from matbench.kernelfile import signature
+from matbench.kernelfile import signature, syntax
 from matbench.kernelfile.front_matter import COMPILED
-from matbench.kernelfile.signature import Signature
 from matbench.kernelfile.tables import MissingKeysError
 from matbench.model import WORKSPACE, Parameter
 from matbench.workloads import Workload
 
 #: The factors of a product that is not scaled.
 _PLAIN = {"alpha": "1.0", "beta": "0.0"}
-_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def suggested(error: MissingKeysError) -> UsageError:
@@ -43,8 +40,7 @@ def suggested(error: MissingKeysError) -> UsageError:
 def _examples(error: MissingKeysError) -> dict[str, Any]:
     """Front matter with the keys that are missing, and constants for the entry's arguments."""
     lacking, workload, function, entry = error.lacking, error.workload, error.function, error.entry
-    examples: dict[str, Any] = {}
-    names: list[str] = []
+    examples, names = dict[str, Any](), list[str]()
     if "entry" in lacking:
         examples["entry"] = signature.as_text(entry)
         types = {parameter.name for parameter in function.template if parameter.kind == "typename"}
@@ -53,24 +49,19 @@ def _examples(error: MissingKeysError) -> dict[str, Any]:
         examples["args"] = _arguments(function.parameters, workload)
     if names:
         is_tiled = {"TM", "TN"} & {*names}
-        sides = (launches.usual(name) if is_tiled else 16 for name in names)
-        examples["sweep"] = {name: [side] for name, side in zip(names, sides, strict=True)}
-    launch = _launch(function, names, len(workload.dimensions) == 1)
-    launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
-    return examples | ({"launch": launch} if launch else {})
-
-
-def _launch(function: Signature, names: Sequence[str], is_flat: bool) -> dict[str, Any]:
-    """A launch of one thread per element, or of tiles if the entry's arguments name them."""
-    sizes, side = (["N"], 256) if is_flat else (["N", "M"], 16)
+        examples["sweep"] = {n: [launches.usual(n) if is_tiled else 16] for n in names}
+    # One thread per element, or tiles if the entry's arguments name them.
+    sizes, side = (["N"], 256) if len(workload.dimensions) == 1 else (["N", "M"], 16)
     bounds = (function.launch_bounds or "").replace("/", "//")
-    is_known = bounds and {*_NAME.findall(bounds)} <= {*names}
+    is_known = bounds and {*syntax.WORD.findall(bounds)} <= {*names}
     tiles = {size: f"B{size}" if f"B{size}" in names else side for size in sizes}
-    return {
+    launch = {
         "block": [bounds] if is_known else [side] * len(sizes),
         "grid": [f"ceil_div({size}, {tile})" for size, tile in tiles.items()],
         "workspace_bytes": f"4 * {' * '.join(reversed(sizes))}",
     }
+    launch = {key: text for key, text in launch.items() if f"launch.{key}" in lacking}
+    return examples | ({"launch": launch} if launch else {})
 
 
 def _arguments(parameters: Sequence[Parameter], workload: Workload) -> list[str]:

@@ -24,11 +24,12 @@ from matbench.errors import (
     OutOfMemoryError,
     UsageError,
 )
-from matbench.features.adopt import hints, probing
+from matbench.features.adopt import probing
 from matbench.features.adopt.guess import Guess, NotCallableError
+from matbench.features.adopt.hints import find_hints
 from matbench.features.adopt.probing import ProbeResult
 from matbench.features.adopt.subjects import ForeignKernel
-from matbench.kernelfile import includes, sweep
+from matbench.kernelfile import front_matter, includes, sweep
 from matbench.model import Case, Kernel, Problem
 from matbench.show.reasons import skip_reason
 from matbench.worker.worker import LateError, Worker
@@ -56,9 +57,7 @@ class AdoptTrials:
     def __init__(self, subject: ForeignKernel, worker: Worker) -> None:
         self.subject, self.function, self.given = subject, subject.function, subject.given
         self.worker = worker
-        self.hints = hints.find_hints(
-            subject.source, subject.function, subject.headers, subject.beside
-        )
+        self.hints = find_hints(subject.source, self.function, subject.headers, subject.beside)
         self.search_s, self.end_s = _SEARCH_S, math.inf
         self.ran = self.faults = self.failures = self.late = 0
         self.overran = False  # whether a right product was written one row or column past C
@@ -66,7 +65,7 @@ class AdoptTrials:
         self.refused: dict[tuple[str, ...], BuildError] = {}
         #: Launches that did not complete, with the reason: they show nothing.
         self.unfinished: list[str] = []
-        #: Problems at which a call was wrong, and whether it went beyond the edge of a matrix.
+        #: Problems at which a call was wrong, and whether it wrote or read outside a matrix.
         self.missed: list[tuple[Problem, bool]] = []
         #: The closest launch so far: how close, what was wrong with it if that is known, its guess.
         self.nearest: tuple[float, str, Guess | None] = 0.0, "", None
@@ -75,11 +74,6 @@ class AdoptTrials:
     def is_late(self) -> bool:
         """Whether it is too late to look for a right call."""
         return time.monotonic() > self.end_s
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether the search is at its limits."""
-        return self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
 
     def renew(self) -> None:
         """Begin a step of its own, except for launches that hang, as a search must end soon."""
@@ -98,8 +92,10 @@ class AdoptTrials:
         return (*guess.template, *map(str, guess.params.values()))
 
     def load(self, table: dict[str, Any]) -> Kernel:
-        """The kernel with a table, of which builds depend on the entry alone."""
-        kernel = self.subject.load(table)
+        """The kernel with a table, of which builds depend on the entry alone; `UsageError` if that
+        is not valid."""
+        bare, path = self.subject.bare.encode(), self.subject.path
+        kernel = front_matter.parse(bare, str(path), path, None, {"name": "adopted", **table})
         identity = repr((kernel.source, kernel.entry)).encode()
         return msgspec.structs.replace(kernel, sha256=includes.identity(identity, kernel.includes))
 
@@ -123,20 +119,17 @@ class AdoptTrials:
             raise MatbenchError(error.reason) from None  # not the kernel's fault
         self.end_s = time.monotonic() + self.search_s
 
-    def probe(
-        self, guess: Guess, problem: Problem, *, poisoned: bool = False
-    ) -> ProbeResult | None:
+    def probe(self, guess: Guess, problem: Problem, poisoned: bool = False) -> ProbeResult | None:
         """The result of one launch; None if it failed, or if the search is at its limits."""
         build = self.build(guess)
-        if self.is_exhausted or build in self.refused:
+        is_exhausted = self.failures >= _MOST_FAILURES or self.late >= _MOST_LATE
+        if is_exhausted or build in self.refused:
             return None
         try:
             case = self.case(guess, problem)
             if case.skip is not None:
-                if case.skip.kind in ("requirement", "unavailable"):
-                    raise LackingError(skip_reason(case.skip))
-                self.note(guess, 0.005, skip_reason(case.skip))
-                return None
+                is_lacking = case.skip.kind in ("requirement", "unavailable")
+                raise (LackingError if is_lacking else UsageError)(skip_reason(case.skip))
             self.built.add(build)
             result = self._launched(case, poisoned)
         except BuildError as error:
@@ -173,8 +166,8 @@ class AdoptTrials:
     def _failed(self, guess: Guess, case: Case, error: CaseError) -> None:
         """Count and describe a launch that failed twice."""
         why = self.worker.suspicions(case)
-        reason = error.reason.partition(" (see --")[0]  # `adopt` has no option for deadlines
-        reason = "; ".join((reason, *why))
+        # Without the option that sets the deadline, which `adopt` does not have.
+        reason = "; ".join((error.reason.partition(" (see --")[0], *why))
         self.failures += 1
         self.faults += 1
         self.late += isinstance(error, LateError)
@@ -187,17 +180,17 @@ class AdoptTrials:
         result = self.probe(guess, problem)
         if result is None or (result.share == 1 and not result.spoiled):
             return result is not None
-        self.missed.append((problem, result.is_beyond))
+        is_outside = any("outside" in what for what in result.spoiled)
+        self.missed.append((problem, result.has_nan or is_outside))
         return False
 
     def is_wrong(self, guess: Guess, problem: Problem) -> bool:
-        """Whether a launch shows that a call is wrong; what other programs may cause shows
-        nothing."""
+        """Whether a launch shows that a call is wrong; what other programs may cause does not."""
         self.renew()
-        faults, unfinished = self.faults, len(self.unfinished)
+        unfinished = len(self.unfinished)
         result = self.probe(guess, problem)
         if result is None:
-            return self.faults > faults and len(self.unfinished) == unfinished
+            return self.failures > 0 and len(self.unfinished) == unfinished
         return result.share < 1 or bool(result.spoiled)
 
     def limit(self, guess: Guess, problem: Problem) -> str:

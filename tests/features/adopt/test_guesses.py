@@ -15,7 +15,7 @@ from matbench.cli import registry
 from matbench.errors import UsageError
 from matbench.features.adopt import arguments, hints, launches
 from matbench.features.adopt.arguments import Args
-from matbench.features.adopt.arithmetic import Term, combined, number, term_of
+from matbench.features.adopt.arithmetic import Term, combined, term_of
 from matbench.features.adopt.guess import Guess, NotCallableError, takes_one_size
 from matbench.features.adopt.hints import HostLaunch
 from matbench.kernelfile import expressions, front_matter, signature, syntax
@@ -272,14 +272,14 @@ def terms(draw: st.DrawFn, depth: int = 3) -> tuple[Term, str]:
     if depth == 0 or draw(st.booleans()):
         name = draw(st.sampled_from(["M", "N", "K", ""]))
         some = draw(st.integers(1, 40))
-        return (term_of(name), name) if name else (number(some), str(some))
+        return (term_of(name), name) if name else (term_of(some), str(some))
     (a, left), (b, right) = draw(terms(depth - 1)), draw(terms(depth - 1))
     sign = draw(st.sampled_from(["+", "+", "-", "*", "/", "%", "<", "=="]))
     made = combined(a, sign, b)
     return (made, f"(({left}) {sign.replace('/', '//')} ({right}))") if made else (a, left)
 
 
-@example((combined(number(0), "-", term_of("N // M")), "0 - N // M"), 5, 7, 1)
+@example((combined(term_of(0), "-", term_of("N // M")), "0 - N // M"), 5, 7, 1)
 @given(terms(), st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
 def test_terms_have_values_of_their_parts(pair: tuple[Term, str], M: int, N: int, K: int) -> None:
     term, python = pair

@@ -75,8 +75,9 @@ def combined(a: Term | None, sign: str, b: Term | None) -> Term | None:
                 products[tuple(sorted(of + other))] += many * times
     else:
         return None
-    is_small = len(products) <= _MOST_PRODUCTS and max(map(abs, products.values()), default=0)
-    return Term({of: n for of, n in products.items() if n}) if is_small < _MOST else None
+    largest = max(map(abs, products.values()), default=0)
+    is_small = len(products) <= _MOST_PRODUCTS and largest < _MOST
+    return Term({of: n for of, n in products.items() if n}) if is_small else None
 
 
 def _product(names: tuple[str, ...], many: int) -> str:

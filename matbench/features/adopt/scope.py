@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -246,4 +247,4 @@ def _literal(text: str) -> Term | None:
         value = int(digits.rstrip("ul"), 16) if is_hexadecimal else float(digits.rstrip("ulf"))
     except ValueError:
         return None
-    return term_of(int(value)) if value == int(value) else None
+    return term_of(int(value)) if math.isfinite(value) and value == int(value) else None

@@ -442,7 +442,7 @@ class LaunchOptions:
         metavar="SECONDS",
         help="Longest sampling time per table row. Default: 2 (GPU) or 0.5 (CPU) for a case, "
         "10 for a pair in `compare` and `history`, 3 in `watch`. Verification may take as long "
-        "again.",
+        "again. It does not bound rotating launches.",
     )
 
     def __post_init__(self) -> None:

@@ -93,7 +93,8 @@ class RunOptions(ContractOptions):
     uncertainty: float | None = options.option(
         "--uncertainty",
         type=options.Share(),
-        help="Sample until the median is known to within ±SHARE. Default: 0.5% (GPU) or 2% (CPU).",
+        help="Sample until the median is known to within ±SHARE, unless launches rotate. Default: "
+        "0.5% (GPU) or 2% (CPU).",
     )
     adopt: bool = options.option(
         "--adopt", is_flag=True, help="Find out how to call files without front matter first."

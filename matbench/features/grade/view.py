@@ -1,9 +1,9 @@
-"""The numerical profile of each kernel, and a table and a chart that compare them."""
+"""The numerical profile of each kernel, and a table that compares them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,8 +13,6 @@ from typing import Any
 
 import msgspec
 
-from matbench.features.charts import definitions, style
-from matbench.features.charts.definitions import Chart
 from matbench.features.grade import record, summation_tree
 from matbench.features.grade.summation_tree import Tree
 from matbench.model import settings_of
@@ -259,28 +257,6 @@ _COLUMNS = (
     Column("rows", "batches", "batches.verdict", drop=4, place=1),
     *under("constants", "constants=verdict"),
 )  # fmt: skip
-
-
-# -- the chart -------------------------------------------------------------------------------------
-
-
-def charts(found: Iterable[tuple[record.Grade, object]]) -> Iterator[Chart]:
-    """How the largest errors of all kernels grow with K."""
-    rows: list[dict[str, Any]] = [
-        {"kernel": name_of(grade), "n": size, "is_baseline": grade.case.group == "baseline",
-         "value": error, "low": error, "high": error}
-        for grade, _ in found
-        if grade.growth is not None
-        for size, error in zip(grade.growth.sizes, grade.growth.errors, strict=True)
-        if error and size
-    ]  # fmt: skip
-    if rows:
-        looks = style.looks(dict.fromkeys((row["kernel"], row["is_baseline"]) for row in rows))
-        y = definitions.quantity("value", form=definitions.SCIENTIFIC, close=True)
-        spec = definitions.curve(looks, y, least=definitions.LEAST_ERRORS, legend=True)
-        spec["encoding"]["x"]["title"] = "K"
-        title = "Largest error over K, relative to u·(|A|·|B|)"
-        yield Chart(title, "", {**spec, "data": {"values": rows}})
 
 
 # -- trees -----------------------------------------------------------------------------------------

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 
 from matbench.analysis import ranking
-from matbench.features.charts.definitions import Chart, forest
-from matbench.features.charts.style import PALETTE
 from matbench.features.tune.record import TuningRecord
-from matbench.model import settings_of
 from matbench.records.environment import Environment
 from matbench.show import table, units
 from matbench.show.outcomes import device_lines, size_label
@@ -75,12 +72,13 @@ def _group(size: str, records: Sequence[TuningRecord]) -> Group:
         places = ((best, record.is_best), ("as fast", equal), ("default", record.is_default))
         return ", ".join(place for place, is_its in places if is_its)
 
-    best = _best(records)
+    best = best_of(records)
     rows = Row.each(_COLUMNS, best, lambda r: Row(status=place(r), best=r is best[0]))
     return Group(f"size {size}", rows, size)
 
 
-def _best(records: Sequence[TuningRecord]) -> list[TuningRecord]:
+def best_of(records: Sequence[TuningRecord]) -> list[TuningRecord]:
+    """Those of a search that are shown: the first, the winner and the defaults."""
     return [r for i, r in enumerate(records) if i < _TOP or r.is_best or r.is_default]
 
 
@@ -108,28 +106,3 @@ _COLUMNS = (
     *under("", "tried"),
     *under("outcome.case", "sha256"),
 )
-
-
-def charts(found: Iterable[tuple[TuningRecord, object]]) -> Iterator[Chart]:
-    """How fast the best candidates of each search are, compared with the fastest default."""
-    colours = dict(zip(("winner", "default", "candidate"), PALETTE, strict=False))
-
-    def search(record: TuningRecord) -> str:
-        case = record.outcome.case
-        return f"{case.kernel} at {size_label(case.problem)} on {case.device}"
-
-    for title, records in table.grouped((record for record, _ in found), search).items():
-        rows = []
-        for record in _best(records):
-            ratio = record.comparison.ratio if record.comparison else record.median_ratio
-            low, high = (record.comparison and record.comparison.interval) or (ratio, ratio)
-            if ratio and low and high:
-                other = "default" if record.is_default else "candidate"
-                rows.append({
-                    "label": settings_of(record.outcome.case.params), "value": 1 / ratio,
-                    "low": 1 / high, "high": 1 / low,
-                    "kind": "winner" if record.is_best else other,
-                })  # fmt: skip
-        if rows:
-            note = "times as fast as the fastest default"
-            yield Chart(f"Search for the fastest {title}", note, forest(colours, rows))

@@ -151,7 +151,8 @@ def test_probes_that_contradict_each_other_give_no_tree() -> None:
 
 
 def test_an_irregular_tree_has_no_levels() -> None:
-    assert summation_tree.levels_of((((0, 1), (2, 3)), 4, (5, (6, 7)))) == ()
+    trees: tuple[Tree, ...] = (((0, 1), (2, 3)), 4, (5, (6, 7))), ((((0, 1), 2), 3, 4), 5)
+    assert [*map(summation_tree.levels_of, trees)] == [(), ()]
 
 
 # Multipliers

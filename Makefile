@@ -61,7 +61,7 @@ smoke: $(RUN) ## Check every kernel at small awkward sizes, in seconds
 quick: $(DEV) ## Run the fast tests, while developing
 	@$(BIN)/python -m pytest -m "not gpu and not slow and not long" $(TEST_ARGS) $(ARGS)
 
-test: $(DEV) ## Run the tests that need no GPU (about 5 minutes on two cores)
+test: $(DEV) ## Run the tests that need no GPU (5 to 7 minutes on two cores)
 	@$(BIN)/python -m pytest -m "not gpu and not long" $(TEST_ARGS) $(ARGS)
 
 test-long: $(DEV) ## Run the long tests, before a release: the same with many more values

@@ -111,11 +111,10 @@ def _constant(text: str) -> tuple[str, int]:
     """What `--set` gives."""
     if not (found := re.fullmatch(r"([A-Za-z_]\w*)=0*([1-9]\d{0,8})", text)):
         raise UsageError(f"--set {text!r}: expected NAME=VALUE, such as WIDTH=512")
-    if found[1] in ("M", "N", "K"):
-        raise UsageError(
-            f"--set {text}: {found[1]} is a side of the problem; define it in the file"
-        )
-    return found[1], int(found[2])
+    name, value = found.groups()
+    if name in ("M", "N", "K"):
+        raise UsageError(f"--set {text}: {name} is a side of the problem; define it in the file")
+    return name, int(value)
 
 
 def _results(

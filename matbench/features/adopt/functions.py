@@ -190,7 +190,8 @@ def _first_right(
                     where = [*launch.get("where", ()), *multiples]
                     more = {"launch": launch | {"where": where}} if where else {}
                     return (way | more, kernel), ""
-                failed, first = wrong[-1], _cases(kernel, tried[-1], info)[0].problem.size
+                failed = wrong[-1]
+                first = _cases(kernel, tried[-1], info)[0].problem.size
                 size = failed.case.problem.size
                 if size != first:
                     so = ", so it may keep something" if kernel.kind.is_native else ""

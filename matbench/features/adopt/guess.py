@@ -159,7 +159,8 @@ class Guess(NamedTuple):
         launch |= more.pop("launch", {})
         if where := more.pop("where", ()):
             launch["where"] = list(dict.fromkeys((*launch.get("where", ()), *where)))
-        names, plain = ("layout", "transpose", "padding", "beta"), self._field_defaults
+        names = ("layout", "transpose", "padding", "beta")
+        plain = self._field_defaults
         said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
         entry = signature.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}

@@ -72,7 +72,8 @@ def probed(
     backend, program = session.backend, session.program(case)
     kernel, problem = case.kernel, case.problem
     rng = np.random.default_rng(12345)
-    given, held = dict[str, Array](), dict[str, _Guarded]()
+    given: dict[str, Array] = {}
+    held: dict[str, _Guarded] = {}
     unit = 1 if kernel.contract.storage in INTEGERS else 8
     with Memory(backend) as memory:
         for name in "ABC":
@@ -96,7 +97,8 @@ def probed(
     products = {_product(tolerance, poisoned, *matrices) for matrices in launches}
     product = products.pop() if len(products) == 1 else None
     shares = [_share(case, tolerance, *matrices) for matrices in launches]
-    has_nan, share = not np.isfinite(results).all(), sum(shares) / len(shares)
+    has_nan = not np.isfinite(results).all()
+    share = sum(shares) / len(shares)
     others = tuple(_share(other, tolerance, *launches[0]) for other in alike)
     return ProbeResult(product, tuple(spoiled), share, has_nan, outside["C"], others)
 

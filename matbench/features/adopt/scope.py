@@ -65,7 +65,8 @@ def definitions(root: Node) -> Iterator[Definition]:
             is_constant = bool(signature.words(node.parent) & {"const", "constexpr", "static"})
         if name is not None and value is not None:
             text = syntax.text_of(value).replace("\\ ", "").strip()  # without continued lines
-            named, owner = syntax.text_of(name), _begin(_function_around(node))
+            owner = _begin(_function_around(node))
+            named = syntax.text_of(name)
             yield Definition(named, text, node.start_byte, owner, is_constant, parameters)
 
 

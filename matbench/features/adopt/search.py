@@ -81,9 +81,9 @@ def pool() -> WorkerPool:
     """Workers for trials, which are not timed and have short deadlines."""
     # Its products are small: BLAS's threads would wait for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    options, builders = Options(timed=False, blocks=False), (os.cpu_count() or 1) // 2
+    options = Options(timed=False, blocks=False)
     deadlines = Deadlines(build_s=60.0, run_s=30.0, gives_up=False)
-    return WorkerPool(options, deadlines, builders=max(3, min(8, builders)))
+    return WorkerPool(options, deadlines, builders=max(3, min(8, (os.cpu_count() or 1) // 2)))
 
 
 def adoption(text: str, path: Path, given: Mapping[str, Any], worker: Worker) -> Adoption:

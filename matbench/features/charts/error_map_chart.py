@@ -30,7 +30,8 @@ def chart(errors: ErrorCells, title: str, side: int, note: str = "") -> Chart:
     notes.append("light blue: right")
     if any("!" in row for row in errors.rows):
         notes.append("black: NaN or infinite")
-    powers, step = max(most, 0) + 1, errors.step
+    powers = max(most, 0) + 1
+    step = errors.step
     spec = definitions.of(
         "error map",
         width=max(_LEAST, pixels * columns),

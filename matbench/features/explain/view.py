@@ -99,8 +99,9 @@ def _fits_section(explanation: Explanation, fits: Sequence[Fit], device: str) ->
 
     def row(fit: Fit) -> Row:
         limiters = units.UNKNOWN if fit.occupancy is None else ", ".join(fit.occupancy.limiters)
-        status, chosen = "illegal" if fit.reason else limiters, explanation.case.params
-        return Row(status=status, reason=fit.reason or "", best=fit.params == chosen)
+        status = "illegal" if fit.reason else limiters
+        is_chosen = fit.params == explanation.case.params
+        return Row(status=status, reason=fit.reason or "", best=is_chosen)
 
     rows = Row.each(_COLUMNS, fits, row)
     return table.section(heading or ["occupancy"], _COLUMNS, "limited by", [Group("", rows)])

@@ -82,9 +82,10 @@ class Prober:
             A[:many], B[:] = products, 1
         C = self.multiplier.multiply(A, B)
         sums: Float64 = np.diagonal(C)[:many].copy()
-        alike = np.repeat(sums[:, None], self.terms, axis=1)
-        if not self.is_product and not np.array_equal(C[:many], alike, equal_nan=True):
-            raise NoTreeError("columns of C differ")
+        if not self.is_product:
+            alike = np.broadcast_to(sums[:, None], (many, self.terms))
+            if not np.array_equal(C[:many], alike, equal_nan=True):
+                raise NoTreeError("columns of C differ")
         return sums
 
     def shared(self, pairs: Sequence[Pair]) -> list[int]:

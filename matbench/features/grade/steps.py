@@ -224,7 +224,8 @@ def constants(subject: Multiplier) -> record.Constants:
     random = subject.random("constants")
     A, B = subject.signed(random, 64, 256), subject.signed(random, 256, 64)
     first = subject.multiply(A, B)
-    varied, differ = variations(subject.case(64, 64, 256), subject.info), []
+    varied = variations(subject.case(64, 64, 256), subject.info)
+    differ = []
     for name, case in varied:
         other = Multiplier(subject.backend, subject.build, subject.kernel, case.params, 0)
         if not np.array_equal(other.multiply(A, B), first):

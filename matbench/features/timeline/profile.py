@@ -77,8 +77,10 @@ def analyse(sample: BlockSample, launch: Launch, device: DeviceInfo) -> record.B
         )
     if not known:
         return profile
-    resident, units = _most_together(blocks.start, blocks.end, blocks.unit), len(blocks.names)
-    most_units, span_ns = max(profile.multiprocessors, units), float(blocks.end_ns.max())
+    resident = _most_together(blocks.start, blocks.end, blocks.unit)
+    units = len(blocks.names)
+    most_units = max(profile.multiprocessors, units)
+    span_ns = float(blocks.end_ns.max())
     # Unsigned differences wrap around; converted to signed numbers they are right.
     ahead = (blocks.base - blocks.base[0]).astype(np.int64)
     offset = float(np.ptp(ahead - (moments - moments[0]) * rate))

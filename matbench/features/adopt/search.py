@@ -262,7 +262,8 @@ def _sized(trials: AdoptTrials, seen: Guess, calls: list[Args]) -> Guess | None:
     seen = seen._replace(problem=msgspec.structs.replace(seen.problem, batch=batch))
     if not takes_one_size(seen.args):
         depth = max(step for step in range(1, _DEEPEST + 1) if unit % step == 0)
-        problem = seen.sized(M=3 * unit, N=2 * unit, K=5 * depth)
+        deep = 1 if trials.hints.mentions(remarks.PRINTS) else 5  # each step of K takes long then
+        problem = seen.sized(M=3 * unit, N=2 * unit, K=deep * depth)
         paddings = (_PADDING, 0) if any("ld" in text for text in seen.args) else (0,)
         alike = dict.fromkeys([seen.args, *(sized_as(seen.args, call) for call in calls)])
         swaps = (seen.is_swapped, not seen.is_swapped)

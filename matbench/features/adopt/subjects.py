@@ -233,7 +233,7 @@ def includers(path: Path) -> Iterator[tuple[Path, str]]:
         for source, text in _others(file, [folder], _UNITS):
             names = filter(None, map(includes.name_in, includes.operands(text)))
             if any((folder / name).resolve() == file for name in names):
-                yield path.parent / os.path.relpath(source, file.parent), text
+                yield source if path.is_absolute() else Path(os.path.relpath(source)), text
 
 
 def _others(
@@ -278,5 +278,5 @@ def _launching(path: Path, name: str, source: str) -> Iterator[str]:
                 defined += signature.functions(one)
         if not any(last(function.name) == name for function in defined):
             many += 1
-            shown = path.parent / os.path.relpath(other, file.parent)
+            shown = other if path.is_absolute() else os.path.relpath(other)
             yield from (*headers, syntax.marked(text, str(shown)))

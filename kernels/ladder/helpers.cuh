@@ -65,6 +65,25 @@ __device__ __forceinline__ void copy(float *to, const float *from, bool wanted)
     copy<Bytes>((unsigned)__cvta_generic_to_shared(to), from, wanted);
 }
 
+// Starts to copy four floats of a row at `start`; writes zeros from `end` on.
+__device__ __forceinline__ void copy4(float4 *to, const float *row, int start, int end, int aligned)
+{
+    if (aligned)
+        copy<16>((float *)to, row + start, start < end);
+    else
+        #pragma unroll
+        for (int i = 0; i < 4; ++i)
+            copy<4>((float *)to + i, row + start + i, start + i < end);
+}
+
+// Waits for all copies that this thread has started.
+__device__ __forceinline__ void wait_for_copies()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// -- A ring of stages (multistage) ----------------------------------------------------------------
+
 // The copies since the last call form a group.
 __device__ __forceinline__ void end_of_group()
 {
@@ -86,7 +105,7 @@ __device__ __forceinline__ void wait_for_all_groups()
     __syncthreads();
 }
 
-// -- Values for the next k (prefetched) -----------------------------------------------------------
+// -- Groups of four values (warp-tiled) -----------------------------------------------------------
 
 // Fetches Count values, in groups of four that lie 4 × Lanes floats apart.
 template <int Lanes, int Count>

@@ -50,7 +50,7 @@
 // - The values for the next k are fetched from shared memory while this k is multiplied. At the
 //   last k of a step these are the first values of the next step. The barrier therefore comes
 //   before the last k's products, which hide both the barrier and the fetch.
-// - The copies start in the middle of a step. Right after the barrier all warps fetch from shared
+// - The copies start a quarter into a step. Right after the barrier all warps fetch from shared
 //   memory at once, and copies would compete with them.
 // - A step is only eight k, about 1,100 instructions. A loop twice as long does not fit in the
 //   instruction cache closest to the schedulers, and they wait for instructions.
@@ -156,7 +156,7 @@ __device__ __forceinline__ void product(const float *A, const float *B, float *C
                 fetch<LM>(a[next], (const float *)(a_tile + current));
                 fetch<LN>(b[next], (const float *)(b_tile + current));
             }
-            if (k == BK / 2) {  // the spare stage is free since the last step's barrier
+            if (k == BK / 4) {  // the spare stage is free since the last step's barrier
                 if (left > STAGES - 1)
                     copy_stage(spare, BK);
                 else

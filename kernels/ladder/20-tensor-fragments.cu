@@ -1,8 +1,8 @@
 // /// matbench
 // name = "tensor-fragments"
-// summary = "Fragments are fetched 16 bytes at a time, from a ring of stages"
+// summary = "Fragments are fetched 16 bytes at a time, in a free order of k and columns"
 // group = "ladder"
-// previous = "tensor-cores"
+// previous = "tensor-stages"
 // requires = ["cuda", "sm_80"]
 // [sweep]
 // BM = [64]
@@ -26,17 +26,18 @@
 // shared_loads = "M * N * K * (1 / 32 + 1 / 32)"
 // ///
 
-// Adds: fetches of 16 bytes, in an order of k and columns that is free to choose, from a ring of
-//   stages.
-// Predicted: at most 65 TFLOP/s, as for tensor-cores, but all that is no product takes 17% of the
-//   issue slots instead of 94%.
+// Adds: fetches of 16 bytes, in an order of k and columns that is free to choose.
+// Predicted: at most 65 TFLOP/s, as for tensor-stages, but all that is no product takes 17% of the
+//   issue slots instead of 21%.
 //
 // The order of k is free as long as it is the same in A and B, and so is the order of columns. So
 // each lane takes four neighbouring k of a row of A and four neighbouring columns of B. They are
 // the elements of four fragments, in one fetch instead of four.
 //
-// The tiles come by asynchronous copies, as in async-copied. Nothing is transposed, so A, too, is
-// copied 16 bytes at a time.
+// With 16 bytes per lane, padding cannot keep the lanes in different banks. place_in_a and
+// place_in_b permute the groups of four in a row instead.
+//
+// A lane's sums are then eight neighbours in each of four rows of C, and are stored four at a time.
 
 #include "helpers.cuh"
 

@@ -395,6 +395,14 @@ __device__ __forceinline__ void multiply(double (&sum)[4], const double (&a)[8],
 #endif
 }
 
+// -- A ring of stages for tensor cores (tensor-stages) --------------------------------------------
+
+// Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
+// of keeping it in registers that the loop needs for the sums.
+__device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
+
+// -- Fragments, 16 bytes at a time (tensor-fragments) ---------------------------------------------
+
 // Converts a float. Left to itself the compiler converts late, when a product already waits for it.
 __device__ __forceinline__ double wide(float value)
 {
@@ -402,8 +410,6 @@ __device__ __forceinline__ double wide(float value)
     asm volatile("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(value));
     return result;
 }
-
-// -- Fragments, 16 bytes at a time (tensor-fragments) ---------------------------------------------
 
 // Columns of A and rows of B may be numbered in any order, if it is the same, and so may columns of
 // B and C. So a lane takes k = 4 t to 4 t + 3 in rows g and g + 8 of A,
@@ -455,10 +461,6 @@ __device__ __forceinline__ int place_in_b(int k, int column, int pitch, int star
 {
     return start + k * pitch + (column ^ k / 4 % 4 * 8);
 }
-
-// Makes the compiler recompute what depends on `value`, such as the distances between rows, instead
-// of keeping it in registers that the loop needs for the sums.
-__device__ __forceinline__ void work_out_anew(int &value) { asm volatile("" : "+r"(value)); }
 
 // Stores a warp's 32×32 sums of such fragments, rounded. Four fragments of B had every fourth of 32
 // columns each, so a lane has eight neighbours. Count: floats at a time, 4 or 1.

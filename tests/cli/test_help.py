@@ -155,7 +155,7 @@ def test_what_a_kernel_changes_is_a_diff(matbench: Matbench, write_kernel: Kerne
     assert "-tiled.cu\n+++ " in matbench("kernels", two, "--diff", "tiled").stdout
     assert "# summary" not in matbench("kernels", "numpy", "--diff", "host-loop").stdout
     assert "01-thread-1d.cu\n+++ " in matbench("kernels", "tiled", "--diff").stdout, "a rung"
-    assert "02-tiled.cu\n+++ " in matbench("kernels", "tensor-cores", "--diff").stdout
+    assert "04-thread-tile-2d.cu\n+++ " in matbench("kernels", "double-tile", "--diff").stdout
 
 
 def test_a_diff_of_python_has_all_lines_of_strings(matbench: Matbench, tmp_path: Path) -> None:

@@ -19,17 +19,17 @@
 // ///
 
 // Adds: a tile of A that is not transposed, with a swizzle instead of padding.
-// Predicted: at most 55 TFLOP/s: 92% of the instructions are multiply-adds, but many read two
+// Predicted: at most 55 TFLOP/s: 91% of the instructions are multiply-adds, but many read two
 //   registers from one bank, whose order is left to the compiler. Less than warp-specialized, if
 //   warps wait for them.
 //
 // A row of the tile is eight k, as in A, so it is copied 16 bytes at a time: two copies per thread
 // instead of eight. A thread fetches four k of each of its rows at a time: as many fetches as
 // before. A row's values are replaced as soon as the last product with them has started, so 32
-// registers are enough.
+// registers are enough. They leave no room for two blocks, so tiles are 128×256.
 //
-// - The lanes of a fetch read 16 bytes in each of eight rows. Every fourth row is in the same
-//   banks. So the halves of a row change places in rows 4 to 7 of every eight.
+// - In rows 4 to 7 of every eight the halves of a row change places, so that no two of eight rows
+//   that are fetched together lie in the same banks. The copy engine writes them like this, too.
 // - Where rows do not start at multiples of 16 bytes, copy_boxes copies float by float.
 
 #include "helpers.cuh"

@@ -1,8 +1,8 @@
 // /// matbench
 // name = "copy-engine"
-// summary = "The copy engine (TMA) keeps a ring of stages full; barriers in shared memory say when"
+// summary = "The copy engine (TMA) keeps the ring of stages full, at the request of one thread"
 // group = "ladder"
-// previous = "pipelined"
+// previous = "untransposed"
 // requires = ["cuda", "sm_90a"]
 // args = ["tensor_map(A, 128, 8)", "tensor_map(B, 8, 256)", "A", "B", "C", "M", "N", "K"]
 // [sweep]
@@ -19,18 +19,17 @@
 // shared_loads = "M * N * K * (1 / 16 + 1 / 8)"
 // ///
 
-// Adds: copies by the copy engine (TMA) instead of by the warps that multiply.
-// Predicted: at most 55 TFLOP/s: 93.2% of the instructions are multiply-adds, but many read two
-//   registers from one bank, whose order is left to the compiler. Less than pipelined, if warps
-//   wait for them.
+// Adds: copies by the copy engine (TMA) instead of by 128 threads.
+// Predicted: at most 55 TFLOP/s: 93.9% of the instructions are multiply-adds, but many read two
+//   registers from one bank, whose order is left to the compiler.
 //
-// One warp requests boxes of A and B from the copy engine, which keeps a ring of stages in shared
-// memory full. The warps that multiply start no copies, compute no addresses for them and meet at
-// no barrier for all. They wait until a stage is full and announce that they have read it.
+// One thread requests boxes of A and B from the copy engine: two instructions per stage, and no
+// addresses, pointers or guards. The engine works them out from a description of the matrix, the
+// tensor map. It writes a box row by row, so it cannot transpose A, but it can exchange the halves
+// of a row as in untransposed: consumers do not change. It arrives at the barrier by bytes, of
+// which the producer announces how many will come.
 //
-// The engine cannot transpose A. A box has rows of 32 bytes, and a thread fetches four values of k
-// at a time for each of its rows: as many fetches as before. A row's values are replaced as soon as
-// the last product with them has started, so 32 registers are enough.
+// It copies only matrices whose rows start at multiples of 16 bytes; others as before.
 
 #include <cuda.h>
 #include "helpers.cuh"
@@ -41,7 +40,13 @@
 #define BM 128
 #define BN 256
 #define BK 8
-#define WARPS 8  // that multiply: 2×4, 64×64 elements each
+#define WM 64
+#define WN 64
+#define TM 8
+#define TN 16
+#define WARPS (BM / WM * (BN / WN))  // that multiply
+#define LM (WM / TM)  // rows of lanes in a warp
+#define LN (WN / TN)  // and columns of them
 #define A_BYTES (4 * BK * BM)
 #define B_BYTES (4 * BK * BN)
 #define STAGE (A_BYTES + B_BYTES)
@@ -63,42 +68,49 @@ __device__ __forceinline__ void produce(int K, unsigned ring, unsigned full, uns
     arrive(full + 8 * slot);
 }
 
-__device__ __forceinline__ void consume(char *shared, unsigned ring, unsigned full, float *C,
+__device__ __forceinline__ void consume(int warp, unsigned ring, unsigned full, float *C,
                                         int M, int N, int K)
 {
-    const Consumer at(ring, A_BYTES, shared + STAGES * (STAGE + 16));
-    float4 a[8];     // four k of each row
-    float b[2][16];  // for this k and for the next
+    const int lane = threadIdx.x % 32;
+    const int across = lane % 2 + lane / 4 % (LN / 2) * 2;
+    const int down = lane / 2 % 2 + lane / 4 / (LN / 2) * 2;
+    const int m = warp / (BN / WN) * WM + down;  // and every eighth row of the warp
+    const int n = warp % (BN / WN) * WN + across * 4;
+    const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
+    const unsigned a_low = ring + m * 32 + down / 4 * 16, a_high = a_low ^ 16;
+    const unsigned b_tile = ring + A_BYTES + 4 * n;
+    float4 a[TM];    // four k of each row
+    float b[2][TN];  // for this k and for the next
     unsigned stage = 0, barrier = full, phase = 0;
     wait(barrier, phase);
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-        a[i] = load(at.a_low + 256 * i);
-    load_row(b[0], at.b);
+    for (int i = 0; i < TM; ++i)
+        a[i] = load(a_low + 256 * i);
+    load_row(b[0], b_tile);
 
-    float sum[8][16] = {};
+    float sum[TM][TN] = {};
     #pragma unroll 1
     for (int left = (K + BK - 1) / BK; left > 0; --left) {
-        unsigned a_next = at.a_high + stage, b_next = at.b + stage;
+        unsigned a_next = a_high + stage, b_next = b_tile + stage;
         #pragma unroll
         for (int k = 0; k < BK; ++k) {
             if (k == BK - 1) {  // the last k's values have been fetched
                 __syncwarp();
-                if (at.lane == 0)
+                if (lane == 0)
                     arrive(barrier + 8 * STAGES);  // empty
                 stage += STAGE, barrier += 8;
                 if (stage == STAGES * STAGE)
                     stage = 0, barrier -= 8 * STAGES, phase ^= 1;
                 wait(barrier, phase);
-                a_next = at.a_low + stage, b_next = at.b + stage - B_BYTES;  // k + 1 is BK
+                a_next = a_low + stage, b_next = b_tile + stage - B_BYTES;  // k + 1 is BK
             }
             load_row(b[1 - k % 2], b_next + (k + 1) * 4 * BN);
             #pragma unroll
-            for (int i = 0; i < 8; ++i) {
+            for (int i = 0; i < TM; ++i) {
                 const float four[4] = {a[i].x, a[i].y, a[i].z, a[i].w};
                 #pragma unroll
-                for (int next = 0; next < 16; ++next) {
-                    const int j = i % 2 == 0 ? next : 15 - next;
+                for (int step = 0; step < TN; ++step) {
+                    const int j = i % 2 == 0 ? step : TN - 1 - step;
                     sum[i][j] += four[k % 4] * b[k % 2][j];
                 }
                 if (k % 4 == 3)
@@ -107,11 +119,10 @@ __device__ __forceinline__ void consume(char *shared, unsigned ring, unsigned fu
         }
     }
     #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-        const int row = blockIdx.y * BM + at.m + at.down + i * 8;
-        const int column = blockIdx.x * BN + at.n + at.across * 4;
+    for (int i = 0; i < TM; ++i) {
+        const int row = first_row + m + i * 8, column = first_column + n;
         #pragma unroll
-        for (int j = 0; j < 16; j += 4)
+        for (int j = 0; j < TN; j += 4)
             store4(C + (size_t)row * N, column + j * 4, row < M ? N : 0, N % 4 == 0,
                    make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]));
     }
@@ -145,6 +156,6 @@ copy_engine(const CUtensorMap __grid_constant__ A_map, const CUtensorMap __grid_
                 });
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
-        consume(shared, ring, full, C, M, N, K);
+        consume(warp, ring, full, C, M, N, K);
     }
 }

@@ -141,7 +141,7 @@ __device__ __forceinline__ void store_sums(float *C, const float (&sum)[Rows][Co
     }
 }
 
-// -- Barriers in shared memory (copy-engine) ------------------------------------------------------
+// -- Barriers in shared memory (warp-specialized) -------------------------------------------------
 
 // A barrier counts arrivals in phases, from 0 on. When all of a phase have come, and all announced
 // bytes, its next phase begins.
@@ -155,11 +155,10 @@ __device__ __forceinline__ void arrive(unsigned barrier)
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(barrier) : "memory");
 }
 
-// Arrives, and announces the bytes that must arrive too.
-__device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned bytes)
+// Arrives when all copies that this thread has started are done.
+__device__ __forceinline__ void arrive_when_copied(unsigned barrier)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
-                 :: "r"(barrier), "r"(bytes) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(barrier) : "memory");
 }
 
 // Waits for the end of the barrier's even (0) or odd (1) phase. Of a new barrier the odd phase
@@ -174,6 +173,21 @@ __device__ __forceinline__ void wait(unsigned barrier, unsigned phase)
                  "}" :: "r"(barrier), "r"(phase) : "memory");
 }
 
+// Sets up a ring's barriers: `full` and `empty` have one per stage.
+template <int Stages>
+__device__ __forceinline__ void start_ring(unsigned full, unsigned empty, int producers,
+                                           int consumers)
+{
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < Stages; ++stage) {
+            init_barrier(full + 8 * stage, producers);
+            init_barrier(empty + 8 * stage, consumers);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+}
+
 // Waits for the first Threads threads of the block, all of which must call it (banked-sums).
 template <int Threads>
 __device__ __forceinline__ void synchronize_first()
@@ -181,7 +195,58 @@ __device__ __forceinline__ void synchronize_first()
     asm volatile("bar.sync 1, %0;" :: "n"(Threads) : "memory");
 }
 
+// -- A that is not transposed (untransposed) ------------------------------------------------------
+
+// Copies a stage of 128 rows of A and 256 columns of B where rows do not start at multiples of 16
+// bytes. Each of 128 threads copies one column of eight k in every 16th row, and two columns of B.
+// The copies arrive at the barrier when they are done.
+__device__ __forceinline__ void copy_boxes(const float *A, const float *B, int M, int N, int K,
+                                           unsigned stage, unsigned barrier, int first_row,
+                                           int first_column, int k)
+{
+    const int thread = threadIdx.x % 128, a_k = thread % 8, a_row = thread / 8;
+    const unsigned a_to = stage + a_row * 32 + ((a_k / 4) ^ (a_row / 4 % 2)) * 16 + a_k % 4 * 4;
+    const unsigned b_to = stage + 4 * 8 * 128 + thread * 4;
+    const int row = first_row + a_row, column = first_column + thread;
+    const float *a_from = A + (size_t)row * K + k + a_k;
+    const float *b_from = B + (size_t)k * N + column;
+    #pragma unroll
+    for (int i = 0; i < 8; ++i, a_from += 16 * (size_t)K)
+        copy<4>(a_to + i * 16 * 32, a_from, row + i * 16 < M && k + a_k < K);
+    #pragma unroll
+    for (int i = 0; i < 8; ++i, b_from += N) {
+        copy<4>(b_to + i * 4 * 256, b_from, column < N && k + i < K);
+        copy<4>(b_to + i * 4 * 256 + 512, b_from + 128, column + 128 < N && k + i < K);
+    }
+    arrive_when_copied(barrier);
+}
+
+__device__ __forceinline__ float4 load(unsigned from)
+{
+    float4 four;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w) : "r"(from));
+    return four;
+}
+
+// Sixteen values of a row of B's tile, in groups of four that lie 16 floats apart.
+__device__ __forceinline__ void load_row(float (&b)[16], unsigned from)
+{
+    #pragma unroll
+    for (int j = 0; j < 16; j += 4) {
+        const float4 four = load(from + 16 * j);
+        b[j] = four.x, b[j + 1] = four.y, b[j + 2] = four.z, b[j + 3] = four.w;
+    }
+}
+
 // -- The copy engine (copy-engine) ----------------------------------------------------------------
+
+// Arrives, and announces the bytes that must arrive too.
+__device__ __forceinline__ void arrive_and_expect(unsigned barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;"
+                 :: "r"(barrier), "r"(bytes) : "memory");
+}
 
 // True in one lane of a warp.
 __device__ __forceinline__ bool is_elected()
@@ -206,44 +271,7 @@ __device__ __forceinline__ void fetch_box(unsigned to, const CUtensorMap &map, i
 }
 #endif
 
-// Where rows do not start at multiples of 16 bytes the engine cannot copy, and 128 threads do: each
-// one column of eight k in every 16th of 128 rows of A, and two of 256 columns of B. The copies
-// arrive at the barrier when they are done.
-__device__ __forceinline__ void copy_boxes(const float *A, const float *B, int M, int N, int K,
-                                           unsigned stage, unsigned barrier, int first_row,
-                                           int first_column, int k)
-{
-    const int thread = threadIdx.x % 128, a_k = thread % 8, a_row = thread / 8;
-    const unsigned a_to = stage + a_row * 32 + ((a_k / 4) ^ (a_row / 4 % 2)) * 16 + a_k % 4 * 4;
-    const unsigned b_to = stage + 4 * 8 * 128 + thread * 4;
-    const int row = first_row + a_row, column = first_column + thread;
-    const float *a_from = A + (size_t)row * K + k + a_k;
-    const float *b_from = B + (size_t)k * N + column;
-    #pragma unroll
-    for (int i = 0; i < 8; ++i, a_from += 16 * (size_t)K)
-        copy<4>(a_to + i * 16 * 32, a_from, row + i * 16 < M && k + a_k < K);
-    #pragma unroll
-    for (int i = 0; i < 8; ++i, b_from += N) {
-        copy<4>(b_to + i * 4 * 256, b_from, column < N && k + i < K);
-        copy<4>(b_to + i * 4 * 256 + 512, b_from + 128, column + 128 < N && k + i < K);
-    }
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(barrier) : "memory");
-}
-
-// Sets up a ring's barriers: `full` and `empty` have one per stage.
-template <int Stages>
-__device__ __forceinline__ void start_ring(unsigned full, unsigned empty, int producers,
-                                           int consumers)
-{
-    if (threadIdx.x == 0) {
-        for (int stage = 0; stage < Stages; ++stage) {
-            init_barrier(full + 8 * stage, producers);
-            init_barrier(empty + 8 * stage, consumers);
-        }
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncthreads();
-}
+// -- Register banks (register-banks) --------------------------------------------------------------
 
 // Where a lane's sums and factors are in a tile of 128×256. Eight warps divide it, lanes the warp's
 // 64×64: 8 rows of 4 lanes, numbered as in warp-tiled. A lane has every eighth row, and four
@@ -265,26 +293,6 @@ struct Consumer {
         b = ring + a_bytes + (n + across * 4) * 4;
     }
 };
-
-__device__ __forceinline__ float4 load(unsigned from)
-{
-    float4 four;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w) : "r"(from));
-    return four;
-}
-
-// Sixteen values of a row of B's tile, in groups of four that lie 16 floats apart.
-__device__ __forceinline__ void load_row(float (&b)[16], unsigned from)
-{
-    #pragma unroll
-    for (int j = 0; j < 16; j += 4) {
-        const float4 four = load(from + 16 * j);
-        b[j] = four.x, b[j + 1] = four.y, b[j + 2] = four.z, b[j + 3] = four.w;
-    }
-}
-
-// -- Register banks (register-banks) --------------------------------------------------------------
 
 // Allows a kernel that waits for this one to start. There is none: what counts is that the compiler
 // moves no instruction across it.

@@ -184,7 +184,7 @@ def test_the_only_kernel_is_the_entry_whatever_it_is_called(tmp_path: Path) -> N
     plain = SGEMM.split("\n", 1)[1].replace("T *", "float *")
     kernel = load(tmp_path, f"namespace ns {{ {plain} }}")
     assert (kernel.name, kernel.entry, kernel.summary) == ("mine", "ns::sgemm", "")
-    swept = SGEMM.replace("typename T, ", "").replace("T *", "float *")
+    swept = SGEMM.replace("typename T, ", "").replace("T *", "float *").replace("E>", "E = 2>")
     kernel = load(tmp_path, swept, sweep={"SIDE": [4]})
     assert kernel.entry == "sgemm<SIDE>"
     two = plain + plain.replace("sgemm", "other")

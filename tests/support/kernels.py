@@ -31,7 +31,6 @@ PARAMETERS = f"const float *A, const float *B, float *C, {SIZES}"
 
 #: The elements of C that a thread of a kernel as others write it computes.
 WHOLE = "row < M && col < N"
-DYNAMIC = text_of("dynamic.cu").replace("PARAMETERS", PARAMETERS)
 
 #: Runs for many seconds, so that a deadline or Ctrl-C comes first.
 SPIN_BODY = text_of("spin.cu")

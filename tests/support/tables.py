@@ -193,9 +193,3 @@ def printed(parts: Iterable[RenderableType], width: int | None = None) -> str:
 
 def shown(table: Report, width: int | None = None) -> str:
     return printed(terminal.renderables(table, width), width)
-
-
-def line_of(text: str, *words: str) -> str:
-    found = [line for line in text.splitlines() if all(word in line for word in words)]
-    assert len(found) == 1, (words, found)
-    return found[0]

@@ -223,7 +223,8 @@ def takes_one_size(args: Iterable[str]) -> bool:
 
 
 def scaled(product: str, alpha: float, beta: float) -> str:
-    """`2·A·B + C`."""
-    sign = {1.0: "", -1.0: "-"}
-    first = f"{sign.get(alpha, f'{alpha:g}·')}{product}"
-    return first if beta == 0 else f"{first} + {sign.get(beta, f'{beta:g}·')}C"
+    """`2·A·B - C`."""
+    factors = {1.0: "", -1.0: "-"}
+    first = f"{factors.get(alpha, f'{alpha:g}·')}{product}"
+    second = f"{factors.get(abs(beta), f'{abs(beta):g}·')}C"
+    return first if beta == 0 else f"{first} {'-' if beta < 0 else '+'} {second}"

@@ -51,7 +51,7 @@ _DEEPEST = 96
 #: Larger problems are left to `matbench check`, because they take long on a CPU.
 _MOST_OPERATIONS = 2 * 400**3
 #: Of a kernel that prints, which takes longer than all else.
-_MOST_PRINTED = 2 * 32**3
+_MOST_PRINTED = 50_000
 #: How many launches are tried with a size of 1.
 _MOST_OF_VECTORS = 8
 #: Builds take most of the time.

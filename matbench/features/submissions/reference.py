@@ -74,7 +74,7 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
         table |= _of_axes(asked, named, transpose)
         A, B = ([axes[name] or 1 for name in shape] for shape in named)
     split = [*A[:-2]] if len(B) == 2 else []
-    if split:
+    if math.prod(split) > 1:
         where = table.setdefault("launch", {}).setdefault("where", [])
         where.append(f"M % {math.prod(split)} == 0")
     given = [_given(role, of.shapes[i], split, scales) for i, role in enumerate(roles)]
@@ -337,10 +337,9 @@ def _size(shapes: Sequence[Sequence[Any]], transpose: str, values: Mapping[Any, 
 def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> dict[str, Any]:
     """The sizes of a definition, and what they must be: sides of one value, and equal ones."""
     names, values = dict(zip("MNK", _sides(shapes, transpose), strict=True)), asked["axes"]
-    is_split = len(shapes[0]) > len(shapes[1])
-    fixed = {side: values[name] for side, name in names.items() if values[name]}
-    where = [f"{side} == {value}" for side, value in fixed.items() if side != "M" or not is_split]
-    pairs = itertools.combinations((side for side in names if side not in fixed), 2)
+    sides = list("NK" if len(shapes[0]) > len(shapes[1]) else "MNK")  # or M is a product of axes
+    where = [f"{side} == {values[names[side]]}" for side in sides if values[names[side]]]
+    pairs = itertools.combinations((side for side in sides if not values[names[side]]), 2)
     where += [f"{one} == {other}" for one, other in pairs if names[one] == names[other]]
     sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
     table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}

@@ -309,13 +309,16 @@ def test_a_batch_has_the_values_of_its_workloads(matbench: Matbench, tmp_path: P
     assert (found["sizes"], found["batch"]) == ("16x32x40,512x1024x40,4096x8192x40", [2])
     lines = {"axes": {"b": 1, "M": 8, "K": 7}}, {"axes": {"b": 3, "M": 8}}
     (tmp_path / "workloads.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    asked = said | {"inputs": {"A": {"shape": [*"bNK"]}, "B": {"shape": [*"KN"]}}}
+    (tmp_path / "split.json").write_text(json.dumps(asked))
+    assert problem.of_file(tmp_path / "split.json").table["launch"]["where"] == ["K == 40"]
     matbench("run", file, *QUICK)
     told = [(one.case.problem.size, one.case.problem.batch, one.status) for one in last_run()]
     assert told == [("8x16x40", 1, "measured"), ("8x16x40", 3, "measured")]
 
 
 def test_a_definition_may_have_scales(tmp_path: Path) -> None:
-    axes = {"M": {}, "N": {"value": 130}, "K": {"value": 160}, "n": {"value": 2}, "k": {"value": 2}}
+    axes = {name: {"value": n} for name, n in zip("MNKnk", (8, 130, 160, 2, 2), strict=True)}
     tensors = {"A": "MK", "a": "Mk", "B": "NK", "b": "nk", "C": "MN"}
     inputs = {name: {"shape": [*shape], "dtype": "float8_e4m3fn" if name.isupper() else "float32"}
               for name, shape in tensors.items()}  # fmt: skip
@@ -328,6 +331,7 @@ def test_a_definition_may_have_scales(tmp_path: Path) -> None:
     found = problem.of_file(tmp_path / "d.json")
     told = *found.roles, *(found.table[key] for key in ("scales", "storage", "result"))
     assert told == ("A", "scale_a", "B", "scale_b", "blocks", "e4m3", "bfloat16")
+    assert found.table["launch"]["where"] == ["M == 8", "N == 130", "K == 160"]
 
 
 def test_a_revision_has_the_problem_of_its_time(matbench: Matbench, project: Path) -> None:

@@ -31,11 +31,11 @@
 //   issue slots instead of 21%.
 //
 // The order of k is free as long as it is the same in A and B, and so is the order of columns. So
-// each lane takes four neighbouring k of a row of A and four neighbouring columns of B. They are
-// the elements of four fragments, in one fetch instead of four.
+// each lane takes four neighbouring k of a row of A, or four neighbouring columns of B, in one
+// fetch instead of four. Such columns belong to four fragments of B.
 //
-// With 16 bytes per lane, padding cannot keep the lanes in different banks. place_in_a and
-// place_in_b permute the groups of four in a row instead.
+// With 16 bytes per lane, no padding keeps all lanes that fetch B in different banks. place_in_a
+// and place_in_b permute the groups of four in a row instead.
 //
 // A lane's sums are then eight neighbours in each of four rows of C, and are stored four at a time.
 

@@ -89,7 +89,7 @@ class Guess(NamedTuple):
     @property
     def axes(self) -> str:
         """The sizes that may differ from 1."""
-        return "MNK".replace(self.one, "") if self.one else "MNK"
+        return "MNK".replace(self.one, "")
 
     @property
     def covered(self) -> list[str]:

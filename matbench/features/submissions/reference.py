@@ -350,7 +350,9 @@ def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> 
     sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
     table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
     if len(shapes[1]) == 3:
-        table["batch"] = [*dict.fromkeys(one[shapes[0][0]] for one in asked["workloads"])]
+        batch = shapes[0][0]
+        table["batch"] = [*dict.fromkeys(one[batch] for one in asked["workloads"])]
+        where += [f"batch == {values[batch]}"] if values[batch] else []
     return table
 
 

@@ -82,7 +82,7 @@ def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
     for sides, most in ((covered, 256), ([*guess.params.values(), *named], 128)):
         for side in sides:
             together = math.lcm(unit, side)
-            unit = together if together <= most else unit
+            unit = together if 0 < together <= most else unit
     tiles = [side for side in covered if side <= 256]
     least = max(least, 2 * max(tiles, default=1)) if least > 1 else 1
     return unit * max(1, -(-least // unit))

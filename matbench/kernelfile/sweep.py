@@ -62,7 +62,7 @@ def _space(kernel: Kernel, overrides: Space) -> dict[str, tuple[int, ...]]:
 
 def combinations(space: Mapping[str, Sequence[N]]) -> Iterator[dict[str, N]]:
     """Every choice of one value for each name; an empty space has one empty choice."""
-    for choice in itertools.product(*space.values()):
+    for choice in itertools.product(*map(dict.fromkeys, space.values())):
         yield dict(zip(space, choice, strict=True))
 
 

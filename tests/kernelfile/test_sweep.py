@@ -38,7 +38,7 @@ from matbench.show.reasons import skip_reason
 TILED = Kernel(
     name="tiled",
     summary="",
-    sweep={"TILE": (8, 16, 32)},
+    sweep={"TILE": (8, 16, 32, 8)},
     tune={"TILE": (8, 64), "DEEP": (1, 2)},
     launch=LaunchRules(
         where=("TILE * TILE <= max_threads_per_block", "K <= 5000"),

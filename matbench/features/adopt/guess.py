@@ -164,10 +164,13 @@ class Guess(NamedTuple):
         said = {n: getattr(self, n) for n in names if getattr(self, n) != plain[n]}
         entry = signature.as_text(Entry(function.name, self.template))
         table = {"entry": entry, "args": [*passed.values()], **said, **more}
-        sweep = {name: [value] for name, value in self.params.items()} | more.get("sweep", {})
+        sweep = {n: [value] for n, value in self.params.items() if value > 0}
+        sweep |= more.get("sweep", {})
+        # A constant that is swept is above 0.
+        let = {n: value for n, value in self.params.items() if value < 1} | more.get("let", {})
         varied = {name: n for name, n in self.params.items() if name in self.varied}
         tune = {name: sorted([n, *others(n)]) for name, n in varied.items()} | more.get("tune", {})
-        tables = {"sweep": sweep, "tune": tune, "launch": launch}
+        tables = {"sweep": sweep, "tune": tune, "let": let, "launch": launch}
         return table | {name: held for name, held in tables.items() if held}
 
     @property

@@ -75,14 +75,14 @@ def whole(guess: Guess, hints: Hints, *, least: int = 1) -> int:
     """A size that is a multiple of every possible tile of the kernel; with `least`, at least that,
     and at least two tiles."""
     divisors = (replaced(text, guess.params) for text in guess.covered)
-    covered = [side for side in divisors if isinstance(side, int)]
+    covered = [side for side in divisors if isinstance(side, int) and side > 0]
     named = [n for name, n in hints.constants.items() if hints.mentions(rf"\b{name}\b")]
     wholes = (math.lcm(start, *covered) for start in (32, 8, 1))
     unit = next((together for together in wholes if together <= 256), 32)
     for sides, most in ((covered, 256), ([*guess.params.values(), *named], 128)):
         for side in sides:
             together = math.lcm(unit, side)
-            unit = together if together <= most else unit
+            unit = together if 0 < together <= most else unit
     tiles = [side for side in covered if side <= 256]
     least = max(least, 2 * max(tiles, default=1)) if least > 1 else 1
     return unit * max(1, -(-least // unit))
@@ -114,8 +114,8 @@ def _corrected(guess: Guess, hints: Hints) -> Iterator[Guess]:
 
 
 def _known(texts: Iterable[Text | None]) -> Sides:
-    """The texts; none if one is not known."""
-    known = [text for text in texts if text is not None]
+    """The texts; none if one is not known, or 0."""
+    known = [text for text in texts if text]
     return tuple(known) if len(known) == len([*texts]) else ()
 
 

@@ -290,7 +290,7 @@ def _generalized(trials: AdoptTrials, guess: Guess) -> Guess:
     trials.renew()
     alone = 0
     for name, value in guess.params.items():
-        if name in trials.subject.constants:
+        if name in trials.subject.constants or value < 1:
             continue
         if alone == _MOST_ALONE:
             break

@@ -126,9 +126,10 @@ def _completed(
     near = syntax.parse(syntax.expanded(beside))
     scope = Scope([*definitions(near)], near)
     given = {name: scope.text(name) for name in sorted({*map(syntax.text_of, names)} - known)}
-    missing = {name: text for name, text in given.items() if text or _TILE.fullmatch(name)}
+    missing = {n: text for n, text in given.items() if text is not None or _TILE.fullmatch(n)}
     missing |= {n: v for n, v in constants.items() if n not in {p.name for p in function.template}}
-    macros = (TemplateParameter(MACRO, n, str(t) if t else None) for n, t in missing.items())
+    texts = {name: None if text is None else str(text) for name, text in missing.items()}
+    macros = (TemplateParameter(MACRO, name, text) for name, text in texts.items())
     return replace(function, template=(*function.template, *macros))
 
 

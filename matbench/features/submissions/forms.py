@@ -271,7 +271,7 @@ def of_solution(solution: Unpacked, problem: Product) -> Submission:
     if solution.fills_C:
         sides = ", ".join(map(str, problem.split))
         roles.append("C")
-        given.append(f"C.reshape({sides}, -1, C.shape[-1])" if problem.split else "C")
+        given.append(f"C.reshape({sides}, C.shape[-1])" if problem.split else "C")
     if len(problem.roles) > 2:
         table = table | {"args": roles}
     lines = [f"{solution.call}({', '.join(given)})"]
@@ -291,9 +291,10 @@ def _flat(problem: Product) -> tuple[str, ...]:
     if not problem.split:
         return ()
     columns = "B.shape[-2]" if problem.table["transpose"][1] == "T" else "B.shape[-1]"
-    rows = f"A.shape[0] // {math.prod(problem.split)}"
+    rows = f"A.shape[0] // {-math.prod(problem.split)}"
+    sides = ", ".join(str(n) if n > 0 else rows for n in problem.split)
     return (
-        f"wanted = ({', '.join(map(str, problem.split))}, {rows}, {columns})",
+        f"wanted = ({sides}, {columns})",
         "found = tuple(getattr(returned, 'shape', ()))",
         "if found != wanted:",
         f"    raise {_RESULT_ERROR}(f'returned {{found}} instead of {{wanted}}')",

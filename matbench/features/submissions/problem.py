@@ -37,7 +37,8 @@ WORKLOADS = ("workloads.jsonl", "workload.jsonl")
 class Product(msgspec.Struct, frozen=True):
     """A product: the `table` of front matter that it asks for; the `roles` of its inputs, and what
     is `given` for these in Python. Of a class, `init` makes the arguments of one, pickled; `split`:
-    the sides of A before the last two; of kernelbot, how many `values` its tuple has."""
+    the sides of A before the last, of which one is -1 (any); of kernelbot, how many `values` its
+    tuple has."""
 
     table: dict[str, Any]
     roles: tuple[str, ...] = ("A", "B")

@@ -65,18 +65,24 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     transpose, scales, result = _tried(of, roles)
     at = [roles.index(role) for role in "AB"]
     table = {"transpose": transpose, **_types(of.kinds[at[0]], scales, result)}
+    A, B = (of.shapes[i] for i in at)
     if "file" in asked:
-        A, B = (of.shapes[i] for i in at)
         table |= {} if of.values else {"sizes": _size((A, B), transpose, {})}
         table |= {"batch": [A[0]]} if len(B) == 3 else {}
+        rows = [*A[:-2], None]
     else:
-        axes, named = asked["axes"], [asked["shapes"][i] for i in at]
+        named = [asked["shapes"][i] for i in at]
         table |= _of_axes(asked, named, transpose)
-        A, B = ([axes[name] or 1 for name in shape] for shape in named)
-    split = [*A[:-2]] if len(B) == 2 else []
-    if math.prod(split) > 1:
+        rows = [asked["axes"][name] for name in named[0][:-1]]
+    split: list[int] = []
+    if len(A) > len(B):
+        fixed, split = math.prod(filter(None, rows)), [n or 1 for n in rows]
+        split[max((i for i, n in enumerate(rows) if n is None), default=-1)] = -1
         where = table.setdefault("launch", {}).setdefault("where", [])
-        where.append(f"M % {math.prod(split)} == 0")
+        if None not in rows:
+            where.append(f"M == {fixed}")
+        elif fixed > 1:
+            where.append(f"M % {fixed} == 0")
     given = [_given(role, of.shapes[i], split, scales) for i, role in enumerate(roles)]
     try:
         init = repr(pickle.dumps([*of.init])) if of.init else ""
@@ -103,7 +109,7 @@ def _types(kind: str, scales: str | None, result: str) -> dict[str, Any]:
 def _given(role: str, shape: Sequence[int], split: list[int], scales: str | None) -> str:
     """What is passed on, in Python, of the array that matbench has for an input."""
     if role == "A" and split:
-        return f"A.reshape({', '.join(map(str, split))}, -1, A.shape[-1])"
+        return f"A.reshape({', '.join(map(str, split))}, A.shape[-1])"
     if role in "AB" or scales == "blocks":
         return role
     return f"{role}.reshape({[1 if side == 1 else -1 for side in shape]})"
@@ -344,7 +350,9 @@ def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> 
     sizes = [_size(shapes, transpose, one) for one in asked["workloads"]]
     table = {"sizes": ",".join(dict.fromkeys(sizes)), "launch": {"where": where}}
     if len(shapes[1]) == 3:
-        table["batch"] = [*dict.fromkeys(one[shapes[0][0]] for one in asked["workloads"])]
+        batch = shapes[0][0]
+        table["batch"] = [*dict.fromkeys(one[batch] for one in asked["workloads"])]
+        where += [f"batch == {values[batch]}"] if values[batch] else []
     return table
 
 

@@ -309,9 +309,11 @@ def test_a_batch_has_the_values_of_its_workloads(matbench: Matbench, tmp_path: P
     assert (found["sizes"], found["batch"]) == ("16x32x40,512x1024x40,4096x8192x40", [2])
     lines = {"axes": {"b": 1, "M": 8, "K": 7}}, {"axes": {"b": 3, "M": 8}}
     (tmp_path / "workloads.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    asked = said | {"inputs": {"A": {"shape": [*"bNK"]}, "B": {"shape": [*"KN"]}}}
-    (tmp_path / "split.json").write_text(json.dumps(asked))
-    assert problem.of_file(tmp_path / "split.json").table["launch"]["where"] == ["K == 40"]
+    for of in ["bNK KN", "bKK KN M % 40 == 0", "KKK KN M == 1600", "KMK KKN batch == 40"]:
+        A, B, *more = of.split(" ", 2)
+        asked = said | {"inputs": {"A": {"shape": [*A]}, "B": {"shape": [*B]}}}
+        (tmp_path / "of.json").write_text(json.dumps(asked))
+        assert problem.of_file(tmp_path / "of.json").table["launch"]["where"] == ["K == 40", *more]
     matbench("run", file, *QUICK)
     told = [(one.case.problem.size, one.case.problem.batch, one.status) for one in last_run()]
     assert told == [("8x16x40", 1, "measured"), ("8x16x40", 3, "measured")]

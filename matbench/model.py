@@ -321,6 +321,10 @@ class FrontMatter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sizes: str = ""
 
 
+#: What each key is without front matter.
+USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
+
+
 class Included(msgspec.Struct, frozen=True):
     """A file that a kernel file includes: the name in the directive, the path, and the hash."""
 

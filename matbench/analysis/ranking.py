@@ -360,8 +360,8 @@ def _trimmed(logarithms: Vector) -> tuple[float, int, float]:
 
 
 @functools.lru_cache(maxsize=256)
-def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) -> float:
-    """The quantile of the range of `count` ≥ 2 normal means over their estimated deviation.
+def studentized_range(count: int, freedom: int) -> float:
+    """The range of `count` ≥ 2 normal means over their estimated deviation, at `CONFIDENCE`.
 
     `freedom`: the degrees of freedom of the estimate. By numerical integration, to four digits:
     importing scipy's distributions takes longer than measuring a case.
@@ -381,7 +381,7 @@ def studentized_range(count: int, freedom: int, confidence: float = CONFIDENCE) 
     low, high = 0.0, 200.0
     while high - low > 1e-5:
         middle = (low + high) / 2
-        if weights @ np.interp(middle * s, ranges, within) < confidence:
+        if weights @ np.interp(middle * s, ranges, within) < CONFIDENCE:
             low = middle
         else:
             high = middle

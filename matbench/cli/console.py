@@ -82,9 +82,7 @@ def show_report(report: Report, fmt: str) -> None:
     show_rich(*terminal.renderables(report, console.width if console.is_terminal else None))
 
 
-def require_apart(
-    outputs: Mapping[str, str | None], others: Iterable[str | Path | None] = ()
-) -> None:
+def require_apart(outputs: Mapping[str, str | None], others: Iterable[str | Path | None]) -> None:
     """`UsageError` if an output, by its option, is the file of another one or one of the `others`.
 
     Links lead to the same file, also if it does not exist yet. Special files can be shared.

@@ -71,8 +71,7 @@ def show_kernels(name: str | None, files: KernelFiles, other: str | None, fmt: s
         changed = difflib.unified_diff(
             view.code(before), view.code(named[0]), before.path, named[0].path
         )
-        text = "".join(changed)
-        language = "diff"
+        text, language = "".join(changed), "diff"
     else:
         show_rich(view.details(named[0]), "")
         text, language = view.source(named[0]), "cuda"

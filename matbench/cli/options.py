@@ -321,7 +321,7 @@ class SizeOptions:
     @property
     def recorded(self) -> dict[str, str | int | float | bool | None]:
         """The settings as the environment of a record file stores them."""
-        asked = {name: getattr(self, name) for name in ("alpha", "beta", "batch")}
+        asked = {name: getattr(self, name) for name in sweep.SCALINGS}
         given = {name: text for name, text in asked.items() if text is not None}
         inputs = ",".join(self.inputs) or "default"
         return {"seed": self.seed, "inputs": inputs, **given}

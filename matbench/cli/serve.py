@@ -142,7 +142,9 @@ def serve(
         while line := ahead.popleft() if ahead else lines.get():
             while len(ahead) < AHEAD and not lines.empty():
                 ahead.append(lines.get())
-                _compile_ahead(judge, ahead[-1])
+                with suppress(UsageError):  # its own answer says so
+                    request = _decoded(ahead[-1], JudgeRequest)
+                    judge.compile_ahead(request.candidate, **request.options)
             say(encoding.line(_answer(judge, line)))
 
 
@@ -174,12 +176,6 @@ def _decoded(line: bytes, kind: type[R]) -> R:
         return msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UsageError(f"not a request: {' '.join(str(error).split()):.200}") from None
-
-
-def _compile_ahead(judge: Judge, line: bytes) -> None:
-    with suppress(UsageError):  # its own answer says so
-        request = _decoded(line, JudgeRequest)
-        judge.compile_ahead(request.candidate, **request.options)
 
 
 def _read(put: Callable[[bytes], Any], most: int = -1) -> None:

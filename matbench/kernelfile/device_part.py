@@ -76,7 +76,7 @@ def _place(code: str, node: syntax.Node) -> str:
 def device_part(
     source: str,
     entry: str,
-    bound: tuple[tuple[str, str], ...] | None = (),
+    bound: tuple[tuple[str, str], ...] | None,
     included: tuple[str, ...] = (),
 ) -> str:
     """What `entry`, a function's name with its namespaces, needs of a source.
@@ -125,7 +125,8 @@ class _File:
         spaces = [n for n in syntax.walk(self.root) if n.type == "namespace_definition"]
         self.spaces = {syntax.text_of(syntax.fields(node, "name")) for node in spaces} - {""}
         headers = {_header(node) for node in self.nodes if node.type == "preproc_include"}
-        self.macros = {name for node in filter(_is_macro, self.nodes) for name in _names(node)}
+        macros = (node for node in self.nodes if node.type in syntax.MACROS)
+        self.macros = {name for node in macros for name in _names(node)}
         #: The names that it defines, and the words of their definitions.
         self.own: dict[str, set[str]] = {}
         #: Whether the tree does not show all that uses a name: a header or a macro may.
@@ -160,7 +161,7 @@ class _File:
                 after = node.next_sibling  # a class leaves its semicolon, which confuses the parser
                 last = after if after is not None and after.type == ";" else node
                 yield node.start_byte, last.end_byte, ""
-            elif self.bound is not None and not _is_macro(node):
+            elif self.bound is not None and node.type not in syntax.MACROS:
                 yield from self._of_needed(node)
         if self.bound is None:
             return
@@ -249,10 +250,6 @@ def _header(node: syntax.Node) -> str:
     path = syntax.fields(node, "path")
     is_named = path is not None and path.type in ("string_literal", "system_lib_string")
     return syntax.text_of(path)[1:-1] if is_named else ""
-
-
-def _is_macro(node: syntax.Node) -> bool:
-    return node.type in ("preproc_def", "preproc_function_def")
 
 
 def _without_braces(node: syntax.Node) -> Iterator[syntax.Edit]:

@@ -40,8 +40,6 @@ _OF_PRODUCTS = (
     "layout", "transpose", "padding", "alpha", "beta", "batch", "reads", "accumulator", "scales",
     "promotes",
 )  # fmt: skip
-#: What each key is without front matter.
-_USUAL = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _RESERVED = {
     *("M", "N", "K", "A", "B", "C", model.WORKSPACE), *model.SCALE_OF.values(),
@@ -360,7 +358,7 @@ class Reader:
             reason = f'arithmetic {kernel.arithmetic!r:.40}: {what}, as in "3 tf32"'
             self.wrong(reason, "arithmetic")
         for key in _OF_PRODUCTS if kernel.workload != workloads.DEFAULT else ():
-            if getattr(kernel, key) != getattr(_USUAL, key):
+            if getattr(kernel, key) != getattr(model.USUAL, key):
                 self.wrong(f"{key}: only for {workloads.DEFAULT}, not {kernel.workload}", key)
         for key in ("alpha", "beta"):
             for number in sizes.numbers(getattr(kernel, key)):

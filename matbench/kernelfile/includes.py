@@ -149,8 +149,8 @@ def flattened(kernel: Kernel) -> str:
         for number, line in enumerate(syntax.without_comments(text).split("\n")):
             named = _NAMED.match(match[1].strip()) if (match := _DIRECTIVE.match(line)) else None
             if re.match(_HASH + r"pragma[^\S\n]+once\b", line):
-                lines[number], once_here = "", above[-1:]
-                once.update(once_here)
+                lines[number] = ""
+                once.update(above[-1:])
             if named is None:
                 continue
             name = named[1] or named[2]

@@ -36,7 +36,7 @@ def suspicions(kernel: Kernel, told: Sequence[str] = ()) -> Iterator[str]:
         defined = [*syntax.outside(syntax.parse(syntax.expanded(source)))]
         functions = [n for n in defined if n.type == "function_definition"]
         helpers = [n for n in functions if "__device__" in signature.words(n)]
-        macros = [n for n in defined if n.type in ("preproc_def", "preproc_function_def")]
+        macros = [n for n in defined if n.type in syntax.MACROS]
         known = {_named(node): _words(node) for node in (*helpers, *macros)}
         for function in functions:
             if _named(function) in {wanted, *known}:

@@ -301,12 +301,12 @@ def _arguments(kernel: Kernel, values: Mapping[str, int | float]) -> tuple[str |
 
 def holds(kind: str, value: int | float) -> bool:
     """Whether a parameter of this type can represent the value exactly."""
-    whole = re.fullmatch(r"(u?)int(\d+)", signature.SCALARS[kind])
-    if signature.SCALARS[kind] == "bool":
+    stored = signature.SCALARS[kind]
+    if stored == "bool":
         return value in (0, 1)
-    if signature.SCALARS[kind] in ("float16", "bfloat16"):
+    if stored in ("float16", "bfloat16"):
         return signature.bits_of_16(kind, value) is not None
-    if whole is None:
+    if (whole := re.fullmatch(r"(u?)int(\d+)", stored)) is None:
         return abs(value) < 2.0**128  # about where float32 ends
     bits = int(whole[2]) - (not whole[1])
     return value == int(value) and (0 if whole[1] else -(2**bits)) <= value < 2**bits

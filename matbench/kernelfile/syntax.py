@@ -270,10 +270,12 @@ def walk(node: Node) -> Iterator[Node]:
         pending.extend(reversed(node.children))
 
 
+#: Nodes that define macros.
+MACROS = ("preproc_def", "preproc_function_def")
 #: Nodes that are not searched for definitions of functions or types.
 _LEAVES = {
-    "function_definition", "declaration", "expression_statement", "type_definition", "preproc_def",
-    "preproc_function_def", "preproc_include", "preproc_call", "alias_declaration",
+    "function_definition", "declaration", "expression_statement", "type_definition", *MACROS,
+    "preproc_include", "preproc_call", "alias_declaration",
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from matbench.model import FrontMatter, Kernel, LaunchRules
+from matbench.model import USUAL, Kernel
 from matbench.show.table import Column, Group, Report, Row, grouped, numeric, section, under
 
 if TYPE_CHECKING:  # rich takes longer to import than a list takes to print
@@ -47,8 +47,7 @@ def details(kernel: Kernel) -> RenderableType:
 
     called = f"{kernel.entry}({', '.join(kernel.args)})"
     lines = {kernel.name: kernel.summary, "file": kernel.path, "called as": called}
-    usual = FrontMatter(name="", launch=LaunchRules((1,), (1,)))
-    for given, default in ((kernel, usual), (kernel.launch, usual.launch)):
+    for given, default in ((kernel, USUAL), (kernel.launch, USUAL.launch)):
         for key in default.__struct_fields__:
             is_shown = key not in ("name", "summary", "entry", "args", "launch")
             if is_shown and getattr(given, key) != getattr(default, key):

@@ -60,7 +60,7 @@ def renderables(report: Report, width: int | None = None) -> list[RenderableType
     return [*parts, Text(report.footer)]
 
 
-def section_renderables(section: Section, width: int | None = None) -> Iterator[RenderableType]:
+def section_renderables(section: Section, width: int | None) -> Iterator[RenderableType]:
     section = section.printable()
     title, *others = section.heading
     yield Text(title, style="bold")

@@ -78,11 +78,9 @@ def main(asked: dict[str, Any]) -> dict[str, Any]:
     if len(A) > len(B):
         fixed, split = math.prod(filter(None, rows)), [n or 1 for n in rows]
         split[max((i for i, n in enumerate(rows) if n is None), default=-1)] = -1
-        where = table.setdefault("launch", {}).setdefault("where", [])
-        if None not in rows:
-            where.append(f"M == {fixed}")
-        elif fixed > 1:
-            where.append(f"M % {fixed} == 0")
+        if fixed > 1 or None not in rows:
+            asks = f"M % {fixed} == 0" if None in rows else f"M == {fixed}"
+            table.setdefault("launch", {}).setdefault("where", []).append(asks)
     given = [_given(role, of.shapes[i], split, scales) for i, role in enumerate(roles)]
     try:
         init = repr(pickle.dumps([*of.init])) if of.init else ""

@@ -281,13 +281,15 @@ def of_solution(solution: Unpacked, problem: Product) -> Submission:
             "returned = [*returned.values()] if isinstance(returned, dict) else returned",
             "if isinstance(returned, (list, tuple)) and len(returned) == 1:",
             "    [returned] = returned",
-            *(_flat(problem) if problem.split else ()), "return returned",
+            *_flat(problem), "return returned",
         ]  # fmt: skip
     return Submission(solution.form, _below(solution.text, roles, *lines), table)
 
 
 def _flat(problem: Product) -> tuple[str, ...]:
     """What makes a matrix of a result that has the dimensions of a split A."""
+    if not problem.split:
+        return ()
     columns = "B.shape[-2]" if problem.table["transpose"][1] == "T" else "B.shape[-1]"
     rows = f"A.shape[0] // {-math.prod(problem.split)}"
     sides = ", ".join(str(n) if n > 0 else rows for n in problem.split)

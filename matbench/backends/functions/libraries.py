@@ -55,7 +55,7 @@ class Target(NamedTuple):
         level = [option for option in ("-O3", *own) if re.fullmatch("-O[0-3]", option)][-1]
         return [
             "-shared",
-            *(["--split-compile=0"] if self.version >= "13" else []),  # on all processors
+            *(["--split-compile=0"] if re.match(r"1[3-9]\.", self.version) else []),  # on all CPUs
             "-Xcompiler=-fPIC,-fno-gnu-unique",
             f"-gencode=arch=compute_{self.architecture},code=sm_{self.architecture}",
             *([] if folder is None else [f"-Xlinker=-rpath,{folder}/lib64"]),

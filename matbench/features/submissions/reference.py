@@ -341,7 +341,7 @@ def _size(shapes: Sequence[Sequence[Any]], transpose: str, values: Mapping[Any, 
 def _of_axes(asked: dict[str, Any], shapes: list[list[str]], transpose: str) -> dict[str, Any]:
     """The sizes of a definition, and what they must be: sides of one value, and equal ones."""
     names, values = dict(zip("MNK", _sides(shapes, transpose), strict=True)), asked["axes"]
-    sides = list("NK" if len(shapes[0]) > len(shapes[1]) else "MNK")  # or M is a product of axes
+    sides = "NK" if len(shapes[0]) > len(shapes[1]) else "MNK"  # or M is a product of axes
     where = [f"{side} == {values[names[side]]}" for side in sides if values[names[side]]]
     pairs = itertools.combinations((side for side in sides if not values[names[side]]), 2)
     where += [f"{one} == {other}" for one, other in pairs if names[one] == names[other]]
